@@ -10,12 +10,12 @@ labels on exactly these passages, so they do not show the judge's errors on the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from raggs.app.judge_check import blind_only
-from raggs.app.review import items_of, reviews_of
+from raggs.app.review import fitted_labels, items_of, reviews_of
 from raggs.base.artifacts import JudgeRecord
 from raggs.base.errors import DataError, UsageError
 from raggs.base.text import plural
@@ -109,7 +109,21 @@ def drawn_labels(run: OpenedRun, folder: Path | None = None) -> DrawnLabels:
         notes.append(
             f"{new} entered the pools after the random draw; to include them in the draw, run raggs review plan again"
         )
-    return DrawnLabels(labels, whole, (*notes, *found.notes))
+    return DrawnLabels(labels, whole, (*notes, *found.notes, *_fitted_notes(run, {*labels, *whole.grades})))
+
+
+def _fitted_notes(run: OpenedRun, drawn: set[Item]) -> Iterator[str]:
+    """Yield a note if the judge's calibration was fitted on drawn labels, or if this is unknown. Excluding these labels
+    would invalidate the sampling probabilities.
+    """
+    fitted = fitted_labels(run)
+    if used := len(fitted.pairs & drawn):
+        yield (
+            f"the judge's calibration was fitted on {plural(used, 'drawn label')}, so corrected intervals are too "
+            "short; to avoid this, fit it with raggs judge calibrate --chosen"
+        )
+    if fitted.unknown:
+        yield f"the calibration of the judge may have been fitted on drawn labels: {fitted.unknown}"
 
 
 @dataclass(frozen=True)

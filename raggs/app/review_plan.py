@@ -116,6 +116,7 @@ def _selection_reason(entry: PoolEntry, drawn: bool, pull: list[int], names: Com
         return "drawn at random"
     measure, one, other = pull
     doubt = "unjudged" if entry.grade is None else "the judge's answers differ" if entry.disputed else "near"
+    doubt = "the judge is uncertain" if doubt == "near" and entry.uncertain else doubt
     what = f"{names.systems[one]} against {names.systems[other]} by {names.measures[measure]}"
     return what if doubt == "near" else f"{what}; {doubt}"
 

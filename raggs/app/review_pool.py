@@ -21,7 +21,7 @@ from raggs.app.review import reviews_of
 from raggs.base.arrays import Flags, Ints
 from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, JudgeRecord, MergeRecord, Passage, Query, QueryRecord, RankRecord
 from raggs.base.text import clean_unicode, did_you_mean, one_line
-from raggs.metrics.columns import GradeScale, Qrels
+from raggs.metrics.columns import GradeScale, Qrels, shares_of
 from raggs.parts.judges import by_people
 from raggs.parts.review_files import ReviewFileRow
 from raggs.parts.reviews import (
@@ -92,6 +92,7 @@ def word_of(value: object) -> str:
 
 
 GRADES = MAX_GRADE - MIN_GRADE + 1
+SURE = 0.7  # probability of the most probable grade, below which a plan calls the judge uncertain
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,7 @@ class PoolEntry:
         grade: the judge's grade; None if it gave none.
         voices: all answers of the judge, or of the members of a panel.
         open: whether the entry still needs a human label. Entries with the same texts as an earlier one need none.
+        stated: probabilities of the grades that the judge states, if any.
     """
 
     qid: str
@@ -112,11 +114,17 @@ class PoolEntry:
     grade: int | None
     voices: tuple[int, ...]
     open: bool
+    stated: tuple[float, ...] | None = None
 
     @property
     def disputed(self) -> bool:
         """Return whether the judge's answers differ."""
         return len(set(self.voices)) > 1
+
+    @property
+    def uncertain(self) -> bool:
+        """Return whether the judge states less than `SURE` for its most probable grade."""
+        return self.stated is not None and max(self.stated) < SURE
 
 
 @dataclass(frozen=True)
@@ -157,7 +165,11 @@ def open_review_pool(run: OpenedRun, folder: Path | None = None) -> RunPools:
     voices = np.zeros((len(entries), GRADES), dtype=np.int64)
     for number, entry in enumerate(entries):
         np.add.at(voices[number], np.array(entry.voices, dtype=np.int64) - MIN_GRADE, 1)
-    heard = KnownGrades(np.array(machine), voices, _sigma(run, entries))
+    stated = shares_of(
+        ((entry.qid, entry.doc_id) for entry in entries),
+        {(entry.qid, entry.doc_id): entry.stated for entry in entries if entry.stated is not None},
+    )
+    heard = KnownGrades(np.array(machine), voices, _sigma(run, entries), stated)
     qrels, entry_of = _columns(entries, rows, held)
     drawn = ever_drawn(read_draws(reviewed), {entry.key for entry in entries}, held.grades)
     return RunPools(
@@ -196,7 +208,8 @@ def _entry(
     theirs = record is not None and by_people(record)
     read = again or theirs or bool(held.grades.get(key)) or key in held.settling
     grade = None if record is None else record.grade
-    return PoolEntry(pooled.qid, pooled.doc_id, key, length, grade, _machine_grades(record), not read)
+    stated = None if record is None else record.distribution
+    return PoolEntry(pooled.qid, pooled.doc_id, key, length, grade, _machine_grades(record), not read, stated)
 
 
 def _machine_grades(record: JudgeRecord | None) -> tuple[int, ...]:

@@ -34,7 +34,15 @@ from raggs.base.judge_health import GATE_FAILED_TEXT, HUMAN_SOURCE, JudgeHealth,
 from raggs.base.types import as_object
 from raggs.golden.base import FUSION_NAME, GoldenProvenance, GoldenQuery, GoldenSet, SetPart
 from raggs.golden.judgments import Judgments, origin_of
-from raggs.metrics.columns import GradeScale, Qrels, UtilityEstimates, belief_of
+from raggs.metrics.columns import (
+    GradeScale,
+    Qrels,
+    RankedUtilities,
+    StatedShares,
+    UtilityEstimates,
+    belief_of,
+    shares_of,
+)
 from raggs.metrics.unjudged import LabelUncertainty
 from raggs.parts.queries import ORIGIN_KEY, made_notes
 from raggs.runs.manifests.costs import failed_judge_gates
@@ -214,10 +222,11 @@ def columns_of(run: OpenedRun, ranked: Iterable[RankRecord], scale: GradeScale |
     judged = {qid: labels[qid] for qid in qrels.qids}
     placed = list(ranked)
     doubt, origin = _label_uncertainty(judged, graded, placed), origin_of(run.manifest)
+    stated = stated_shares(graded)
     below = [
         f"{run.folder}: {GATE_FAILED_TEXT}: {said}" for said in ["; ".join(failed_judge_gates(run.manifest))] if said
     ]
-    qrels = replace(qrels, belief=_belief(judged, placed))
+    qrels = replace(qrels, belief=_belief(judged, placed, stated))
     return Judgments(str(run.folder), qrels, doubt, facets, origin, tuple(below), _sources(graded))
 
 
@@ -227,20 +236,30 @@ def _sources(graded: Iterable[JudgeRecord]) -> Mapping[str, int]:
     return found if HUMAN_SOURCE in found else {}
 
 
-def _belief(judged: Mapping[str, Iterable[str]], ranked: Sequence[RankRecord]) -> UtilityEstimates | None:
-    """Return the utility of each judged passage as estimated by the ranking, or None if the judge ranked no passage."""
-    if not any(record.exposures for record in ranked):
-        return None
-    placed = {(record.qid, record.doc_id): (record.score, record.sigma) for record in ranked if not record.unordered}
-    return belief_of([(qid, doc) for qid, docs in judged.items() for doc in docs], placed)
+def stated_shares(graded: Iterable[JudgeRecord]) -> StatedShares:
+    """Return the probabilities of the grades that the judge states, by query id and passage id."""
+    return {(each.qid, each.doc_id): each.distribution for each in graded if each.distribution is not None}
+
+
+def _belief(
+    judged: Mapping[str, Iterable[str]], ranked: Sequence[RankRecord], stated: StatedShares
+) -> UtilityEstimates | None:
+    """Return the utility of each judged passage as estimated by the ranking and by probabilities of grades; None if
+    there are neither.
+    """
+    placed: RankedUtilities = {}
+    if any(record.exposures for record in ranked):
+        placed = {(each.qid, each.doc_id): (each.score, each.sigma) for each in ranked if not each.unordered}
+    return belief_of([(qid, doc) for qid, docs in judged.items() for doc in docs], placed, stated)
 
 
 def _label_uncertainty(
     judged: Mapping[str, Iterable[str]], graded: Iterable[JudgeRecord], ranked: Iterable[RankRecord]
 ) -> LabelUncertainty:
-    """Return, for each judged passage, its standard error in the ranking and the judge's repeated grades, if there
-    are any.
+    """Return, for each judged passage, its standard error in the ranking, and the judge's repeated grades and
+    probabilities, if there are any.
     """
+    graded = list(graded)
     sigma: dict[str, dict[str, float]] = {}
     for placed in ranked:
         if placed.exposures:
@@ -249,7 +268,13 @@ def _label_uncertainty(
     for record in graded:
         if len(repeats := tuple(filter(None, record.grades))) > 1:
             samples.setdefault(record.qid, {})[record.doc_id] = repeats
+    pairs = [(qid, doc) for qid, docs in judged.items() for doc in docs]
+    rows = {pair: row for row, pair in enumerate(pairs)}
+    leaders = {(each.qid, each.doc_id): (each.qid, each.duplicate_of or each.doc_id) for each in graded}
+    shares = shares_of(pairs, stated_shares(graded))
     return LabelUncertainty(
         np.array([mine.get(doc, 0.0) for qid, docs in judged.items() for mine in [sigma.get(qid, {})] for doc in docs]),
         tuple(mine.get(doc, ()) for qid, docs in judged.items() for mine in [samples.get(qid, {})] for doc in docs),
+        shares,
+        None if shares is None else np.array([rows.get(leaders[pair], row) for pair, row in rows.items()]),
     )

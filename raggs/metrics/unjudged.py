@@ -519,10 +519,15 @@ class LabelUncertainty:
     Attributes:
         sigma: shape (m,), standard error of the grade from the ranking; 0 if the passage was not ranked.
         samples: the judge's repeated grades of each judgment; empty if the passage was judged once.
+        shares: shape (m, grades), probability of each grade that the judge states, or NaN; None if it states none. They
+            replace `samples`.
+        leader: shape (m,), row of the passage whose grade this passage shares; needed with `shares`.
     """
 
     sigma: Floats
     samples: tuple[tuple[int, ...], ...]
+    shares: Floats | None = None
+    leader: Ints | None = None
 
     def draw(self, qrels: Qrels, rng: np.random.Generator) -> Ints:
         """Return one draw of all grades, shape (m,). Negative grades do not change."""
@@ -536,6 +541,11 @@ class LabelUncertainty:
         for row, given in enumerate(self.samples):
             if given and not self.sigma[row]:
                 drawn[row] = given[int(rng.integers(len(given)))]
+        if self.shares is not None:
+            chance = rng.random(len(drawn))[slice(None) if self.leader is None else self.leader]
+            above = np.cumsum(self.shares, axis=1)[:, :-1] <= chance[:, None]
+            stated = ~np.isnan(self.shares[:, 0]) & (self.sigma == 0)
+            drawn = np.where(stated, scale.low + above.sum(axis=1), drawn)
         belief = None if qrels.belief is None else qrels.belief.moved(shift, self.sigma)
         return replace(qrels, grade=np.where(qrels.grade < 0, qrels.grade, drawn), belief=belief)
 

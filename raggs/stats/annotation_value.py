@@ -27,6 +27,7 @@ from functools import cached_property
 import numpy as np
 
 from raggs.base.arrays import Flags, Floats, Ints
+from raggs.stats.calibration import apply_calibration, fit_calibration
 from raggs.stats.distributions import normal_cdf, normal_quantile
 
 BLOCKS = 20
@@ -220,7 +221,7 @@ PRIOR_GRADE_DECAY = 0.2  # prior: each step away from the judge's grade multipli
 HOLE_STEP = 0.4
 WEIGHT = 10.0  # number of human labels per judge grade that weigh as much as the prior
 UNJUDGED, SINGLE_LABEL, AGREED, DISPUTED = range(4)
-KINDS, MIN_GRADE_DECAY = 4, 1e-6
+STATED, KINDS, MIN_GRADE_DECAY = 4, 5, 1e-6
 
 
 @dataclass(frozen=True)
@@ -231,24 +232,30 @@ class KnownGrades:
         grade: shape (items,), the judge's grade; -1 if unjudged.
         voices: shape (items, grades), how many answers of the judge (or of a panel) gave each grade.
         sigma: shape (items,), standard error of the grade from the ranking; 0 if the passage was not ranked.
+        stated: shape (items, grades), probabilities of the grades that the judge states, or NaN; None if it states
+            none.
     """
 
     grade: Ints
     voices: Ints
     sigma: Floats
+    stated: Floats | None = None
 
     @property
     def kind(self) -> Ints:
         """Kind of each item, shape (items,): unjudged (0), one answer (1), several equal (2) or different answers
-        (3).
+        (3), or stated probabilities (4).
         """
         agree = self.voices.max(axis=1, initial=0) == self.voices.sum(axis=1)
         several = np.where(agree, AGREED, DISPUTED)
-        return np.where(self.grade < 0, UNJUDGED, np.where(self.voices.sum(axis=1) < 2, SINGLE_LABEL, several))
+        found = np.where(self.grade < 0, UNJUDGED, np.where(self.voices.sum(axis=1) < 2, SINGLE_LABEL, several))
+        return found if self.stated is None else np.where(np.isnan(self.stated[:, 0]), found, STATED)
 
 
 def believe(heard: KnownGrades, read: Ints, said: Ints) -> Floats:
     """Return the probability of each human grade for each passage, shape (items, grades).
+
+    Probabilities that the judge states are calibrated by the labels (see `raggs.stats.calibration`).
 
     Args:
         heard: the judge's grades of all items.
@@ -261,7 +268,12 @@ def believe(heard: KnownGrades, read: Ints, said: Ints) -> Floats:
     np.add.at(counts, (kind[read], heard.grade[read], said), 1.0)  # grade -1 (unjudged) is stored in the last row
     known = counts[kind, heard.grade]
     blended: Floats = known + WEIGHT * _prior(heard, _fit_grade_decay(kind[read], heard.grade[read] != said))
-    return _blur_by_uncertainty(blended / blended.sum(axis=1, keepdims=True), heard.sigma)
+    found = _blur_by_uncertainty(blended / blended.sum(axis=1, keepdims=True), heard.sigma)
+    if heard.stated is not None:
+        stated, learned = np.flatnonzero(kind == STATED), kind[read] == STATED
+        fit = fit_calibration(heard.stated[read[learned]].tolist(), (said[learned] + 1).tolist())
+        found[stated] = [apply_calibration(row, fit) for row in heard.stated[stated].tolist()]
+    return found
 
 
 def _fit_grade_decay(kind: Ints, wrong: Flags) -> Floats:

@@ -20,7 +20,7 @@ from typing import Annotated, TypeVar
 import numpy as np
 from pydantic import Field
 
-from raggs.base.arrays import Floats
+from raggs.base.arrays import Floats, Ints
 from raggs.base.document import Column
 from raggs.base.errors import DataError, UsageError
 from raggs.base.text import plural
@@ -35,6 +35,7 @@ from raggs.metrics.hits import Hits
 from raggs.metrics.measure import Linear
 from raggs.metrics.measures.sets import Recall
 from raggs.metrics.names import MeasureSpec
+from raggs.metrics.unjudged import LabelUncertainty
 from raggs.stats.correction import (
     FEWEST_WHOLE,
     MIN_LABELLED_QUERIES,
@@ -105,44 +106,63 @@ class SampledSums:
     Attributes:
         above: sums for the mean, or for the numerator of the ratio.
         below: sums for the denominator of the ratio; None for a mean.
+        machine: score from the judge's grades alone; None if `above` and `below` are sums over grades.
     """
 
     above: QueryTotals
     below: QueryTotals | None = None
+    machine: float | None = None
 
     def estimate(self, confidence: float) -> CorrectedEstimate:
         """Return the corrected score."""
-        machine = float(self.above.judge.mean())
         if self.below is None:
-            totals = self.above
+            totals, machine = self.above, self._machine
             return CorrectedEstimate(
                 machine, *(correct(totals, power=each, confidence=confidence) for each in (None, 0.0))
             )
-        under = float(self.below.judge.mean())
         ratios = (correct_ratio(self.above, self.below, power=each, confidence=confidence) for each in (None, 0.0))
-        return CorrectedEstimate(machine / under if under else 0.0, *ratios)
+        return CorrectedEstimate(self._machine, *ratios)
+
+    @property
+    def _machine(self) -> float:
+        """Score from the judge's grades alone."""
+        if self.machine is not None:
+            return self.machine
+        above, under = float(self.above.judge.mean()), 1.0 if self.below is None else float(self.below.judge.mean())
+        return above / under if under else 0.0
 
     def __sub__(self, other: SampledSums) -> SampledSums:
         """Return the sums that estimate the difference of two systems. The denominator of both must be the same."""
-        return SampledSums(self.above - other.above, self.below)
+        machine = None if self.machine is None else self._machine - other._machine
+        return SampledSums(self.above - other.above, self.below, machine)
 
 
 @dataclass(frozen=True)
 class SampledGrades:
-    """Human grades aligned with the judgments, each of shape (m,): NaN if a passage was not drawn."""
+    """Human grades aligned with the judgments, each of shape (m,): NaN if a passage was not drawn.
+
+    Attributes:
+        shares: probabilities of the grades that the judge states, shape (m, grades), NaN if unknown; None if it states
+            none. The judge then predicts the expected worth of a passage instead of the worth of its grade, which is a
+            better prediction, so that intervals are shorter.
+    """
 
     grade: Floats
     chance: Floats
+    shares: Floats | None = None
 
     @classmethod
-    def of(cls, qrels: Qrels, labels: Mapping[Item, DrawnLabel]) -> SampledGrades:
+    def of(
+        cls, qrels: Qrels, labels: Mapping[Item, DrawnLabel], doubt: LabelUncertainty | None = None
+    ) -> SampledGrades:
         """Return the human grades and probabilities of the judged passages, which are looked up by their ids."""
         grade = _values_by_passage(qrels, {item: float(label.grade) for item, label in labels.items()})
-        return cls(grade, _values_by_passage(qrels, {item: label.chance for item, label in labels.items()}))
+        chance = _values_by_passage(qrels, {item: label.chance for item, label in labels.items()})
+        return cls(grade, chance, None if doubt is None else doubt.shares)
 
     def sums(self, hits: Hits, measure: Linear, *, expected: bool) -> SampledSums:
         """Return the sums of a measure in which each passage counts by its own grade."""
-        return SampledSums(self._listed(hits, measure, measure.shares(hits, expected=expected)))
+        return self._listed(hits, measure, measure.shares(hits, expected=expected))
 
     def pooled(self, hits: Hits, measure: Recall) -> SampledSums:
         """Return the sums of pooled recall: relevant passages in the top k of all queries over all relevant
@@ -150,16 +170,30 @@ class SampledGrades:
         """
         qrels, table = hits.qrels, measure.table(hits.qrels)
         known = np.flatnonzero(qrels.grade >= qrels.scale.low)
-        judge, people = table[qrels.grade[known] - qrels.scale.low], self._worth(table, qrels, self.grade[known])
+        plain, people = table[qrels.grade[known] - qrels.scale.low], self._worth(table, qrels, self.grade[known])
         ones, chance = np.ones(len(known)), self.chance[known]
+        judge = self._predicted(plain, table, known)
         below = totals_of(qrels.query[known], ones, judge, people, chance, queries=len(qrels.qids))
-        return SampledSums(self._listed(hits, measure, w.worth_at(hits, measure.cutoff, w.flat)), below)
+        above = self._listed(hits, measure, w.worth_at(hits, measure.cutoff, w.flat))
+        total = float(plain.sum()) / max(len(qrels.qids), 1)
+        machine = None if above.machine is None else above.machine / total if total else 0.0
+        return SampledSums(above.above, below, machine)
 
-    def _listed(self, hits: Hits, measure: Linear, weight: Floats) -> QueryTotals:
+    def _listed(self, hits: Hits, measure: Linear, weight: Floats) -> SampledSums:
         """Return the sums of the lists of a system."""
-        table = measure.table(hits.qrels)
+        table, plain = measure.table(hits.qrels), hits.weigh(measure.table(hits.qrels))
         people, chance = self._worth(table, hits.qrels, self.grade[hits.item]), self.chance[hits.item]
-        return totals_of(hits.query, weight, hits.weigh(table), people, chance, queries=len(hits.length))
+        judge = self._predicted(plain, table, hits.item)
+        totals = totals_of(hits.query, weight, judge, people, chance, queries=len(hits.length))
+        machine = None if self.shares is None else float((weight * plain).sum()) / max(len(hits.length), 1)
+        return SampledSums(totals, machine=machine)
+
+    def _predicted(self, plain: Floats, table: Floats, rows: Ints) -> Floats:
+        """Return the expected worth of the passages in these rows; `plain` is the worth of their grades."""
+        if self.shares is None:
+            return plain
+        expected = self.shares[rows] @ table
+        return np.where(np.isnan(expected), plain, expected)
 
     @staticmethod
     def _worth(table: Floats, qrels: Qrels, grade: Floats) -> Floats:
@@ -296,7 +330,8 @@ class PeopleCorrection(PartAnalysis[CorrectedPart]):
         Raises:
             DataError: the recorded sampling probabilities do not fit the draw.
         """
-        drawn = {name: SampledGrades.of(hits.qrels, self.labels) for name, hits in study.hits.items()}
+        doubt = study.judgments.doubt
+        drawn = {name: SampledGrades.of(hits.qrels, self.labels, doubt) for name, hits in study.hits.items()}
         confidence, found = study.scoring.confidence, list[AnalysisFinding[CorrectedPart]]()
         for named in study.scoring.measures:
             if self.labels and (measure := correctable(named)) is not None:
