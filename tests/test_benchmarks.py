@@ -39,6 +39,7 @@ try:
     methods, tables, worlds = map(importlib.import_module, ("ranking_methods", "ranking_tables", "ranking_worlds"))
     projection, grouping = map(importlib.import_module, ("projection", "grouping"))
     partial, economy, distributions = map(importlib.import_module, ("partial", "economy", "distributions"))
+    uses = importlib.import_module("distribution_uses")
     throughput, scale, parts = map(importlib.import_module, ("throughput", "scale", "parts"))
     house, callpaths = map(importlib.import_module, ("house", "callpaths"))
 finally:
@@ -208,6 +209,22 @@ def test_the_simulated_judge_of_grades_states_what_it_is_said_to(kind):
     if kind == "useless":
         same = distributions.grades_of(np.array(rows)) == distributions.grades_of(np.array(others))
         assert same.all() and not np.allclose(rows, others)
+
+
+def test_further_uses_of_probabilities_are_measured_on_the_same_passages(capsys, monkeypatch):
+    monkeypatch.setattr(uses, "DRAWS", 5)
+    found = uses.Collection(worlds.synthetic_queries(12, 1), 1, "calibrated")
+    hits = found.hits(1.0, found.human)
+    assert hits.qrels.grade.tolist() == found.human.tolist(), "rows of both are in the same order"
+    right = uses.Collection(worlds.synthetic_queries(12, 1), 1, "exact")
+    for measured in (uses.uncertain(right), uses.cascaded(right)):
+        assert [value for name, value in measured.items() if name.startswith(("error", "missed"))][0] == 0
+    assert uses.uncertain(right)["covered"] == 1
+    monkeypatch.setattr(uses.sys, "argv", ["distribution_uses.py", "--quick"])
+    assert uses.main() == 0
+    printed = capsys.readouterr().out
+    for title in uses.TABLES:
+        assert f"### {title}" in printed
 
 
 def test_an_unknown_judge_is_refused(capsys):

@@ -37,7 +37,6 @@ from raggs.golden.judgments import Judgments, origin_of
 from raggs.metrics.columns import (
     GradeScale,
     Qrels,
-    RankedUtilities,
     StatedShares,
     UtilityEstimates,
     belief_of,
@@ -222,11 +221,10 @@ def columns_of(run: OpenedRun, ranked: Iterable[RankRecord], scale: GradeScale |
     judged = {qid: labels[qid] for qid in qrels.qids}
     placed = list(ranked)
     doubt, origin = _label_uncertainty(judged, graded, placed), origin_of(run.manifest)
-    stated = stated_shares(graded)
     below = [
         f"{run.folder}: {GATE_FAILED_TEXT}: {said}" for said in ["; ".join(failed_judge_gates(run.manifest))] if said
     ]
-    qrels = replace(qrels, belief=_belief(judged, placed, stated))
+    qrels = replace(qrels, belief=_belief(judged, placed))
     return Judgments(str(run.folder), qrels, doubt, facets, origin, tuple(below), _sources(graded))
 
 
@@ -236,21 +234,17 @@ def _sources(graded: Iterable[JudgeRecord]) -> Mapping[str, int]:
     return found if HUMAN_SOURCE in found else {}
 
 
-def stated_shares(graded: Iterable[JudgeRecord]) -> StatedShares:
+def _stated_shares(graded: Iterable[JudgeRecord]) -> StatedShares:
     """Return the probabilities of the grades that the judge states, by query id and passage id."""
     return {(each.qid, each.doc_id): each.distribution for each in graded if each.distribution is not None}
 
 
-def _belief(
-    judged: Mapping[str, Iterable[str]], ranked: Sequence[RankRecord], stated: StatedShares
-) -> UtilityEstimates | None:
-    """Return the utility of each judged passage as estimated by the ranking and by probabilities of grades; None if
-    there are neither.
-    """
-    placed: RankedUtilities = {}
-    if any(record.exposures for record in ranked):
-        placed = {(each.qid, each.doc_id): (each.score, each.sigma) for each in ranked if not each.unordered}
-    return belief_of([(qid, doc) for qid, docs in judged.items() for doc in docs], placed, stated)
+def _belief(judged: Mapping[str, Iterable[str]], ranked: Sequence[RankRecord]) -> UtilityEstimates | None:
+    """Return the utility of each judged passage as estimated by the ranking, or None if the judge ranked no passage."""
+    if not any(record.exposures for record in ranked):
+        return None
+    placed = {(record.qid, record.doc_id): (record.score, record.sigma) for record in ranked if not record.unordered}
+    return belief_of([(qid, doc) for qid, docs in judged.items() for doc in docs], placed)
 
 
 def _label_uncertainty(
@@ -271,7 +265,7 @@ def _label_uncertainty(
     pairs = [(qid, doc) for qid, docs in judged.items() for doc in docs]
     rows = {pair: row for row, pair in enumerate(pairs)}
     leaders = {(each.qid, each.doc_id): (each.qid, each.duplicate_of or each.doc_id) for each in graded}
-    shares = shares_of(pairs, stated_shares(graded))
+    shares = shares_of(pairs, _stated_shares(graded))
     return LabelUncertainty(
         np.array([mine.get(doc, 0.0) for qid, docs in judged.items() for mine in [sigma.get(qid, {})] for doc in docs]),
         tuple(mine.get(doc, ()) for qid, docs in judged.items() for mine in [samples.get(qid, {})] for doc in docs),

@@ -176,13 +176,10 @@ class UtilityEstimates:
     Attributes:
         score: shape (m,), posterior mean in grades; NaN for an unranked passage, which keeps the gain of its grade.
         sigma: shape (m,), standard error of the score, >= 0.
-        shares: shape (m, grades), probability of each grade for passages without a rank, or NaN if the judge states
-            none; None if it states none for any passage.
     """
 
     score: Floats
     sigma: Floats
-    shares: Floats | None = None
 
     @property
     def ranked(self) -> Flags:
@@ -192,26 +189,21 @@ class UtilityEstimates:
     def moved(self, shift: Floats, doubt: Floats) -> UtilityEstimates:
         """Return a draw from the posterior: the scores plus `shift`, each of shape (m,).
 
-        A score is certain after its draw, so its standard error is 0 where `doubt` is above 0. A passage without a rank
-        has the gain of its drawn grade.
+        A score is certain after its draw, so its standard error is 0 where `doubt` is above 0.
         """
         return UtilityEstimates(self.score + shift, np.where(doubt > 0, 0.0, self.sigma))
 
     def only(self, kept: Flags) -> UtilityEstimates:
         """Return the estimates with passages outside `kept` marked as unranked."""
-        shares = None if self.shares is None else np.where(kept[:, None], self.shares, np.nan)
-        return UtilityEstimates(np.where(kept, self.score, np.nan), self.sigma, shares)
+        return UtilityEstimates(np.where(kept, self.score, np.nan), self.sigma)
 
     def taken(self, rows: Ints) -> UtilityEstimates:
         """Return the estimates in the given rows."""
-        return UtilityEstimates(self.score[rows], self.sigma[rows], None if self.shares is None else self.shares[rows])
+        return UtilityEstimates(self.score[rows], self.sigma[rows])
 
     def extended(self, more: int) -> UtilityEstimates:
         """Return the estimates with `more` rows appended for unranked passages."""
-        shares = None if self.shares is None else np.pad(self.shares, ((0, more), (0, 0)), constant_values=np.nan)
-        return UtilityEstimates(
-            np.append(self.score, np.full(more, np.nan)), np.append(self.sigma, np.zeros(more)), shares
-        )
+        return UtilityEstimates(np.append(self.score, np.full(more, np.nan)), np.append(self.sigma, np.zeros(more)))
 
 
 def expected_gains(score: Floats, sigma: Floats, gains: Floats, low: int) -> Floats:
@@ -243,6 +235,13 @@ def _mean_above(gap: Floats, sigma: Floats) -> Floats:
 RankedUtilities = Mapping[tuple[str, str], tuple[float, float]]  # (qid, doc_id) -> (score, standard error)
 
 
+def belief_of(pairs: Iterable[tuple[str, str]], placed: RankedUtilities) -> UtilityEstimates | None:
+    """Return the estimates for (query, passage) pairs; None if no passage was ranked."""
+    rows = np.array([placed.get(pair, (np.nan, 0.0)) for pair in pairs], dtype=np.float64).reshape(-1, 2)
+    found = UtilityEstimates(rows[:, 0], rows[:, 1])
+    return found if found.ranked.any() else None
+
+
 StatedShares = Mapping[tuple[str, str], Sequence[float]]  # (qid, doc_id) -> probability of each grade
 
 
@@ -255,21 +254,6 @@ def shares_of(pairs: Iterable[tuple[str, str]], stated: StatedShares) -> Floats 
     unknown = (np.nan,) * len(next(iter(stated.values())))
     rows = np.array([stated.get(pair, unknown) for pair in pairs], dtype=np.float64).reshape(-1, len(unknown))
     return None if np.isnan(rows).all() else rows
-
-
-def belief_of(
-    pairs: Iterable[tuple[str, str]], placed: RankedUtilities, stated: StatedShares | None = None
-) -> UtilityEstimates | None:
-    """Return the estimates for (query, passage) pairs; None if no passage was ranked and no probabilities are known.
-
-    Args:
-        placed: score and standard error of the ranked passages.
-        stated: probabilities of the grades that the judge states; they count for passages without a rank.
-    """
-    pairs = list(pairs)
-    rows = np.array([placed.get(pair, (np.nan, 0.0)) for pair in pairs], dtype=np.float64).reshape(-1, 2)
-    found = UtilityEstimates(rows[:, 0], rows[:, 1], shares_of(pairs, stated or {}))
-    return found if found.ranked.any() or found.shares is not None else None
 
 
 Labels = Mapping[str, Mapping[str, int]]  # qid -> doc_id -> grade

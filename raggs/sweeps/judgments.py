@@ -26,7 +26,7 @@ from raggs.base.cache import OnceCache
 from raggs.base.jsonl import Appender, read_torn
 from raggs.golden.judgments import DataOrigin, Judgments
 from raggs.golden.places import DEFAULT_RULE, JudgedPlaces, PassagePlaces, Projection
-from raggs.metrics.columns import IdColumn, Qrels, RankedUtilities, Run, StatedShares, UtilityEstimates, belief_of
+from raggs.metrics.columns import IdColumn, Qrels, RankedUtilities, Run, UtilityEstimates, belief_of
 from raggs.metrics.hits import Hits, Ties
 from raggs.metrics.names import parse_measure
 from raggs.metrics.spans import Spans
@@ -132,29 +132,16 @@ def with_grades(judgments: Judgments, more: Mapping[str, Mapping[str, int]]) -> 
     qrels = Qrels.of(labels, judgments.qrels.scale)
     if judgments.qrels.belief is not None:
         pairs = ((qid, doc_id) for qid in qrels.qids for doc_id in labels[qid])
-        before = judgments.qrels, judgments.qrels.belief
-        qrels = replace(qrels, belief=belief_of(pairs, _ranked_places(*before), _stated_shares(*before)))
+        qrels = replace(qrels, belief=belief_of(pairs, _ranked_places(judgments.qrels, judgments.qrels.belief)))
     return replace(judgments, qrels=qrels, doubt=None)
 
 
 def _ranked_places(qrels: Qrels, belief: UtilityEstimates) -> RankedUtilities:
     rows = np.flatnonzero(belief.ranked)
-    places = zip(belief.score[rows].tolist(), belief.sigma[rows].tolist(), strict=True)
-    return dict(zip(_pairs(qrels, rows), places, strict=True))
-
-
-def _stated_shares(qrels: Qrels, belief: UtilityEstimates) -> StatedShares:
-    if belief.shares is None:
-        return {}
-    rows = np.flatnonzero(~np.isnan(belief.shares[:, 0]))
-    return dict(zip(_pairs(qrels, rows), belief.shares[rows].tolist(), strict=True))
-
-
-def _pairs(qrels: Qrels, rows: Ints) -> Iterator[tuple[str, str]]:
-    """Yield query id and passage id of these rows."""
     docs = map(bytes.decode, qrels.docs.take(rows).tolist())
     qids = (qrels.qids[number] for number in qrels.query[rows].tolist())
-    return zip(qids, docs, strict=True)
+    places = zip(belief.score[rows].tolist(), belief.sigma[rows].tolist(), strict=True)
+    return dict(zip(zip(qids, docs, strict=True), places, strict=True))
 
 
 def _docs(qrels: Qrels, rows: Ints) -> IdColumn:

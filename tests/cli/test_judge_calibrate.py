@@ -195,3 +195,37 @@ def test_a_leaderboard_makes_a_calibration(tmp_path: Path, monkeypatch: pytest.M
         refused = call("judge", "calibrate", board, "-o", tmp_path / "d.json", "--judge", "decision", code=5)
         assert "already calibrated" in " ".join(refused.output.split())
     assert project.config.is_file()
+
+
+def test_probabilities_count_in_uncertainty_corrected_scores_and_plans(tmp_path: Path) -> None:
+    with LLMServer(truth=truth) as server:
+        project = graded(tmp_path, server.url, queries=12)
+        every = [row for row in rows(project) if not row.get("duplicate_of")]
+        chosen = every[::2]
+        drawn = [
+            {"qid": row["qid"], "doc_id": row["doc_id"], "grade": row["grade"], "blind": True, "chance": 0.5}
+            for row in chosen
+        ]
+        plan = tmp_path / "plan.jsonl"
+        call("review", "plan", project.run, "--minutes", "5", "--random", "0", "--out", plan)
+        reasons = [json.loads(line)["why"] for line in plan.read_text().splitlines()]
+        assert any(each.endswith("; the judge is uncertain") for each in reasons), reasons
+        write_lines(tmp_path / "drawn.jsonl", drawn)
+        call("review", "import", project.run, tmp_path / "drawn.jsonl", "--annotator", "ada")
+        scored = ("eval", "-g", project.run, "-r", project.run, "-m", "precision@10,ndcg@10", "--json")
+        plain, wide = (json.loads(call(*scored, *more).stdout) for more in ((), ("--uncertainty",)))
+        for before, after in zip(plain["systems"], wide["systems"], strict=True):
+            for name, score in before["scores"].items():
+                other = after["scores"][name]
+                assert score["mean"] == other["mean"]
+                assert other["low"] <= score["low"] and score["high"] <= other["high"]
+        reviewed = (*scored, "--reviews", tmp_path / "reviews")
+        by_probability = json.loads(call(*reviewed).stdout)["analyses"]["corrected"]
+        assert all(part["part"]["corrected"] is not None for part in by_probability)
+
+        file = tmp_path / "calibration.json"
+        call("judge", "calibrate", project.run, "--out", file)
+        project.change(judge={"judge": {**project.settings()["judge"]["judge"], "calibration": str(file)}})
+        call("run", "--config", project.config, "--to", "judge", "--yes")
+        notes = " ".join(json.loads(call(*reviewed).stdout)["notes"])
+        assert f"calibration was fitted on {len(chosen)} drawn labels" in notes

@@ -13,6 +13,7 @@ from support.llm_decisions import (
     DIGIT_FORMS,
     UNUSABLE_DECISIONS,
     UNUSABLE_DIGITS,
+    decided,
     peaked,
 )
 from support.llm_server import no_truth
@@ -21,7 +22,7 @@ from raggs.llm import ChatRequest, DecisionRequest
 from raggs.llm.prices import decides
 from raggs.llm.providers import answer_form
 from raggs.llm.rehearsal import DryRunLLM
-from raggs.parts.judges.decisions import grade_question
+from raggs.parts.judges.decisions import best_question, grade_question
 from raggs.parts.judges.litellm import check_digit
 from raggs.stats.grade_distribution import canonical, distribution_of_levels
 
@@ -169,3 +170,15 @@ def test_requests_without_log_probabilities_keep_their_cache_keys(bench):
 def test_the_form_of_an_answer_is_read_from_tables(model, form):
     assert answer_form(model) == form
     assert decides(model) == (form == "decision")
+
+
+def test_requests_and_the_answers_of_the_local_server_are_those_of_the_installed_litellm():
+    types = pytest.importorskip("litellm.types.decisions")
+    passages = "".join(f"<data-a>\n{text}\n</data-a>" for text in ("q", "one", "two"))
+    for each in (grade_question("en"), grade_question("fr"), best_question("en", ["A", "B"])):
+        body = {"model": "gpt-6-luna", "input": passages, "questions": [each]}
+        sent = types.OpenAIDecisionRequestBody.model_validate(body)
+        assert sent.questions[0].type == each["type"]
+        answer = decided(body, lambda *_: 4, "", counted=True)
+        found = types.OpenAIDecisionResponse.model_validate(answer).answers[0]
+        assert sum(each.probability for each in found.probabilities) == pytest.approx(1, abs=1e-5)

@@ -106,7 +106,7 @@ class SampledSums:
     Attributes:
         above: sums for the mean, or for the numerator of the ratio.
         below: sums for the denominator of the ratio; None for a mean.
-        machine: score from the judge's grades alone; None if `above` and `below` are sums over grades.
+        machine: score from the judge's grades; None if `above` and `below` are sums over grades.
     """
 
     above: QueryTotals
@@ -125,7 +125,7 @@ class SampledSums:
 
     @property
     def _machine(self) -> float:
-        """Score from the judge's grades alone."""
+        """Score from the judge's grades."""
         if self.machine is not None:
             return self.machine
         above, under = float(self.above.judge.mean()), 1.0 if self.below is None else float(self.below.judge.mean())

@@ -144,13 +144,13 @@ class Utility(Linear):
     ALIASES: ClassVar[tuple[str, ...]] = ()
 
     def check(self, hits: Hits) -> None:
-        """Check the judgments as every measure does, and that the golden set has ranks or probabilities."""
+        """Check the judgments as every measure does, and that the golden set was ranked."""
         super().check(hits)
         if hits.qrels.belief is None:
             raise DataError(
                 f"{self.NAME} needs the scores of the rank stage, but these labels are only grades",
                 remedy="rank the golden set (raggs run --config CONFIG; if rank is null, add its settings), "
-                f"grade with probabilities (judge.judge.answers), or use {self.NAME.partition('[')[0]}",
+                f"or use {self.NAME.partition('[')[0]}",
             )
 
     def weights(self, hits: Hits) -> Floats:
@@ -177,19 +177,14 @@ class Utility(Linear):
     def _gains(self, qrels: Qrels) -> Floats:
         """Return the expected gain of each judged passage, shape (m,).
 
-        A passage without a rank has the expected gain under the probabilities that the judge states, or the gain of its
-        grade if there are none.
+        An unranked passage has the gain of its grade.
         """
         table, low, belief = self.table(qrels), qrels.scale.low, qrels.belief
         if belief is None:
             raise TypeError("no ranking")
         score = np.where(belief.ranked, belief.score, qrels.grade)
         sigma = np.where(belief.ranked, belief.sigma, 0.0)
-        by_row = table[qrels.query] if table.ndim > 1 else table
-        gains = expected_gains(score, sigma, by_row, low)
-        if belief.shares is not None:
-            stated = (belief.shares * by_row).sum(axis=1)
-            gains = np.where(belief.ranked | np.isnan(stated), gains, stated)
+        gains = expected_gains(score, sigma, table[qrels.query] if table.ndim > 1 else table, low)
         return np.where(qrels.grade < 0, 0.0, gains)
 
 

@@ -56,3 +56,24 @@ def test_the_share_of_errors_is_learned() -> None:
     found = believe(items, np.arange(2000), truth[:2000])[2000:]
     right = found[np.arange(2000), said[2000:]].mean()
     assert right == pytest.approx((said == truth)[2000:].mean(), abs=0.03)
+
+
+def test_stated_probabilities_decide_and_labels_calibrate_them() -> None:
+    drawn = np.random.default_rng(2)
+    truth = drawn.dirichlet([0.5] * 5, 1200)
+    stated = truth**3 / (truth**3).sum(axis=1, keepdims=True)  # too certain
+    said = np.array([drawn.choice(5, p=row) for row in truth])
+    grade = (np.cumsum(stated, axis=1) < 0.5).sum(axis=1)
+    plain = heard(*[(each,) for each in grade.tolist()])
+    items = KnownGrades(plain.grade, plain.voices, plain.sigma, stated)
+
+    def score(found: np.ndarray) -> float:
+        return float(-np.log(np.maximum(found[np.arange(1200), said], 1e-4))[400:].mean())
+
+    read = np.arange(400)
+    scores = [score(believe(each, *labels)) for each in (plain, items) for labels in ((NONE, NONE), (read, said[read]))]
+    assert scores[2] < scores[0] and scores[3] < scores[1] and scores[3] < scores[2]
+    part = KnownGrades(plain.grade, plain.voices, plain.sigma, np.where(np.arange(1200)[:, None] < 600, stated, np.nan))
+    mixed, alone = believe(part, NONE, NONE), believe(plain, NONE, NONE)
+    assert mixed[600:] == pytest.approx(alone[600:]), "others are as without probabilities"
+    assert mixed.sum(axis=1) == pytest.approx(1)
