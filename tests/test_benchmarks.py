@@ -218,7 +218,7 @@ def test_further_uses_of_probabilities_are_measured_on_the_same_passages(capsys,
     assert hits.qrels.grade.tolist() == found.human.tolist(), "rows of both are in the same order"
     right = uses.Collection(worlds.synthetic_queries(12, 1), 1, "exact")
     for measured in (uses.uncertain(right), uses.cascaded(right)):
-        assert [value for name, value in measured.items() if name.startswith(("error", "missed"))][0] == 0
+        assert next(value for name, value in measured.items() if name.startswith(("error", "missed"))) == 0
     assert uses.uncertain(right)["covered"] == 1
     monkeypatch.setattr(uses.sys, "argv", ["distribution_uses.py", "--quick"])
     assert uses.main() == 0
