@@ -92,7 +92,7 @@ def word_of(value: object) -> str:
 
 
 GRADES = MAX_GRADE - MIN_GRADE + 1
-SURE = 0.7  # probability of the most probable grade, below which a plan calls the judge uncertain
+CERTAIN_FROM = 0.7  # probability of the most probable grade, below which a plan calls the judge uncertain
 
 
 @dataclass(frozen=True)
@@ -123,8 +123,8 @@ class PoolEntry:
 
     @property
     def uncertain(self) -> bool:
-        """Return whether the judge states less than `SURE` for its most probable grade."""
-        return self.stated is not None and max(self.stated) < SURE
+        """Return whether the judge states less than `CERTAIN_FROM` for its most probable grade."""
+        return self.stated is not None and max(self.stated) < CERTAIN_FROM
 
 
 @dataclass(frozen=True)

@@ -221,7 +221,7 @@ PRIOR_GRADE_DECAY = 0.2  # prior: each step away from the judge's grade multipli
 HOLE_STEP = 0.4
 WEIGHT = 10.0  # number of human labels per judge grade that weigh as much as the prior
 UNJUDGED, SINGLE_LABEL, AGREED, DISPUTED = range(4)
-STATED, KINDS, MIN_GRADE_DECAY = 4, 5, 1e-6
+STATED_SHARES, KINDS, MIN_GRADE_DECAY = 4, 5, 1e-6
 
 
 @dataclass(frozen=True)
@@ -249,7 +249,7 @@ class KnownGrades:
         agree = self.voices.max(axis=1, initial=0) == self.voices.sum(axis=1)
         several = np.where(agree, AGREED, DISPUTED)
         found = np.where(self.grade < 0, UNJUDGED, np.where(self.voices.sum(axis=1) < 2, SINGLE_LABEL, several))
-        return found if self.stated is None else np.where(np.isnan(self.stated[:, 0]), found, STATED)
+        return found if self.stated is None else np.where(np.isnan(self.stated[:, 0]), found, STATED_SHARES)
 
 
 def believe(heard: KnownGrades, read: Ints, said: Ints) -> Floats:
@@ -270,7 +270,7 @@ def believe(heard: KnownGrades, read: Ints, said: Ints) -> Floats:
     blended: Floats = known + WEIGHT * _prior(heard, _fit_grade_decay(kind[read], heard.grade[read] != said))
     found = _blur_by_uncertainty(blended / blended.sum(axis=1, keepdims=True), heard.sigma)
     if heard.stated is not None:
-        stated, learned = np.flatnonzero(kind == STATED), kind[read] == STATED
+        stated, learned = np.flatnonzero(kind == STATED_SHARES), kind[read] == STATED_SHARES
         fit = fit_calibration(heard.stated[read[learned]].tolist(), (said[learned] + 1).tolist())
         found[stated] = [apply_calibration(row, fit) for row in heard.stated[stated].tolist()]
     return found
