@@ -277,7 +277,7 @@ def _part(name: str, folders: list[Path], note: str) -> CachePart:
 
 @dataclass(frozen=True)
 class ConfigInputs:
-    """Contents of a configuration's inputs: queries, passages, names of retrievers, and notes."""
+    """Inputs of a configuration: numbers of queries and passages, names of retrievers, and notes."""
 
     queries: int
     passages: int

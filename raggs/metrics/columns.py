@@ -303,6 +303,9 @@ class GradeScale:
 
         By default, the gain is grade - low. Grades from 4 on are relevant if the lowest grade is 1 (only the highest
         grade, if that is below 4). On other scales, all grades above the lowest are relevant.
+
+        Raises:
+            DataError: the scale, `relevant` or a gain is out of range, or a grade has no gain.
         """
         usual = 4 if low == 1 else low + 1
         every = range(low, high + 1)

@@ -275,7 +275,8 @@ class DepthDiagnosis(Diagnosis[DepthFindings]):
         """Check depths and cutoffs, and that the golden set has enough questions.
 
         Raises:
-            UsageError, DataError: with the remedy.
+            UsageError: a depth or a cutoff is invalid, or no question would be searched differently.
+            DataError: the golden set has too few questions.
         """
         config, far = self.config, self._far(bench)
         if config.deep <= config.base:

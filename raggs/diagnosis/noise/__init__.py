@@ -308,7 +308,8 @@ class NoiseDiagnosis(Diagnosis[NoiseFindings]):
         """Check that a requested golden set is available and has enough questions of each language.
 
         Raises:
-            RaggsError: with the remedy.
+            PrerequisiteError: the golden set or its corpus is missing.
+            RaggsError: a language has too few questions, or an input cannot be read.
         """
         if self.config.of == "golden":
             bench.require(("golden", "corpus"))

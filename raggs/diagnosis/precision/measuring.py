@@ -251,7 +251,7 @@ def dense(bench: Bench, embedder: Embedder, asked: JudgedQueries, depth: int) ->
 def _rows(
     questions: Vectors, matrix: Vectors, regime: PrecisionRegime, depth: int
 ) -> Iterator[tuple[np.ndarray, Vectors]]:
-    """Yield positions and scores of each question's list; the list is empty if the embedder returned no vector."""
+    """Yield positions and scores of each question's list; the list is empty if the question's vector is zero."""
     for start in range(0, len(questions), QUERIES):
         some = questions[start : start + QUERIES]
         scores = np.empty((len(some), len(matrix)), dtype=np.float32)

@@ -152,7 +152,7 @@ class Passages(Protocol):
 
     @property
     def folded(self) -> bool:
-        """Whether searches replace typographic quotation marks in a passage."""
+        """Whether any passage has typographic quotation marks, which searches replace."""
 
     @property
     def cleaned(self) -> int | None:
@@ -256,7 +256,7 @@ class PassageStore:
 
     @cached_property
     def folded(self) -> bool:
-        """Whether searches replace typographic quotation marks in a passage (see `raggs.base.text.fold_quotes`)."""
+        """Whether any passage has typographic quotation marks, which searches replace (see `fold_quotes`)."""
         if self._folded is not None:
             return self._folded != "0"
         marks = f"*[{''.join(QUOTES)}]*"  # stores of older versions do not have the field `folded`

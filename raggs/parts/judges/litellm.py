@@ -398,8 +398,8 @@ class CalibrationFile(Frozen):
     """Content of a calibration file. Other keys are ignored.
 
     Attributes:
-        fitted_on: query id and passage id of the labels that it was fitted on; None if unknown. `raggs judge bench`
-            excludes them.
+        fitted_on: query id and passage id of the labels that it was fitted on; None if unknown. `raggs judge bench`,
+            `raggs judge check` and the gate `kappa` exclude them.
     """
 
     model_config = ConfigDict(extra="ignore")
