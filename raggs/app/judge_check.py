@@ -380,7 +380,9 @@ def _sections(found: JudgeCheck) -> Iterator[Section]:
     cases = ("grades compared", *(side.cases for _, side in sides))
     said = () if found.people else ("no passage has labels of two annotators, so their agreement is unknown",)
     yield Section("Agreement", said, Table.of(head, [*figures, cases]), terms=TERMS)
-    yield Section("Grades: judge in rows, annotators in columns", table=confusion(found.whole.table, "judge", "people"))
+    yield Section(
+        "Grades: judge in rows, annotators in columns", table=confusion(found.whole.table, "judge", "annotators")
+    )
     yield _judgelayout_calibrated(found.calibration)
     for kind in dict.fromkeys(group.kind for group in found.groups):
         yield _divided(kind, [group for group in found.groups if group.kind == kind])

@@ -88,9 +88,10 @@ def inconclusive(part: UnjudgedPart) -> str:
 
 def unjudged_tops(parts: Sequence[UnjudgedTopPart]) -> str:
     """Return in words which share of each system's top is unjudged."""
-    shares = [f"{_share(part.share)} of the top {part.cutoff} of {part.system}" for part in parts]
+    shares = [f"{unjudged_share(part.share)} of the top {part.cutoff} of {part.system}" for part in parts]
     return f"{' and '.join(shares)} {'is' if len(shares) == 1 else 'are'} unjudged"
 
 
-def _share(share: float) -> str:
+def unjudged_share(share: float) -> str:
+    """Return a share as text, with two digits if it is small."""
     return f"{share:.0%}" if share >= LEAST_SHARE else f"{100 * share:.2g}%"

@@ -668,20 +668,22 @@ def forest(
     drawing = Drawing(title)
     ends = [value for row in rows for value in row.values()]
     digits = 3 if max(map(abs, ends), default=0) < 10 else 1
-    values = [_value_text(row, digits, "+" if changes else "") for row in rows]
-    right = WIDTH - MARGIN - max(map(text_width, values)) - 12  # the values are in a column right of the scale
-    across = AxisScale.of([*ends, 0.0] if changes or not ends else ends, MARGIN + 2, right, within=within)
+    space = [*ends, 0.0] if changes or not ends else ends
+    across = AxisScale.of(space, MARGIN + 2, WIDTH - MARGIN - 2, within=within)
     top = foot = drawing.top + (LINE - 6 if changes else -10)
-    for row, words in zip(rows, values, strict=True):
-        for line in wrap(row.name, WIDTH - 2 * MARGIN):
+    for row in rows:
+        words = _value_text(row, digits, "+" if changes else "")
+        beside = text_width(row.name) + text_width(words) + 12 <= WIDTH - 2 * MARGIN
+        for line in [row.name] if beside else wrap(row.name, WIDTH - 2 * MARGIN):
             foot += LINE
             drawing.text(MARGIN, foot - 2, line, whole=row.name)
+        foot += 0 if beside else LINE - 2
+        drawing.text(WIDTH - MARGIN, foot - 2, words, anchor="end")
         for value in across.ticks():  # between the names, so that no line crosses text
             kind = "axis" if changes and not value else "grid"
-            drawing.line(across.at(value), foot + 22, across.at(value), foot + 2, kind)
-        drawing.text(WIDTH - MARGIN, foot + 15, words, anchor="end")
-        _row(drawing, row, across, foot + 10)
-        foot += 24
+            drawing.line(across.at(value), foot + 20, across.at(value), foot + 3, kind)
+        _row(drawing, row, across, foot + 11)
+        foot += 23
     if changes:
         drawing.centred(across.at(0), top - 5, f"0 = {zero}")
     drawing.line(across.start, foot, across.end, foot, "axis")
@@ -694,8 +696,7 @@ def forest(
     y = foot + 2.1 * LINE
     if changes:
         drawing.text(MARGIN, y, f"← {sides[0]}", "strong")
-        right = max(across.end, MARGIN + sum(text_width(f"← {side}") for side in sides) * 1.08 + 12)
-        drawing.text(right, y, f"{sides[1]} →", "strong", "end")
+        drawing.text(WIDTH - MARGIN, y, f"{sides[1]} →", "strong", "end")
         y += LINE
     y = drawing.notes([told], y) + 3
     y = drawing.legend(_row_key(drawing, rows, key), y)

@@ -23,6 +23,7 @@ from raggs.golden.judgments import Judgments
 from raggs.golden.questions import GoldenQuestions
 from raggs.golden.sources import NamedSystem
 from raggs.golden.views import QuestionView
+from raggs.metrics.names import glossary
 from raggs.parts.reviews import CurrentReviews
 from raggs.reporting.surveying import PoolSurvey, PoolTally, pools_of
 from raggs.runs.manifests.costs import LedgerTotals, costs
@@ -169,3 +170,11 @@ def is_ahead(part: ComparisonPart, report: EvalReport) -> bool:
     """Return whether a system's mean is better, regardless of significance."""
     sign = 1.0 if report.higher_is_better[part.measure] else -1.0
     return sign * (part.difference or 0.0) > 0
+
+
+def plain_meaning(measure: str) -> str:
+    """Return what a measure is, as part of a sentence: ``share of the relevant passages that are in the top 10``."""
+    said = next(iter(glossary([measure]).values()), "")
+    cutoff = measure.rpartition("@")[2]
+    said = said.replace("top k", f"top {cutoff}").replace("k ranks", f"{cutoff} ranks") if cutoff.isdigit() else said
+    return f"{said[:1].lower()}{said[1:]}"

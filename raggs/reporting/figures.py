@@ -32,7 +32,9 @@ def figures(report: EvalReport) -> Iterator[SvgFigure]:
 
 
 def _means(report: EvalReport, measure: str) -> Iterator[SvgFigure]:
-    scores = [(each.name, each.scores[measure]) for each in report.systems]
+    scores = sorted(
+        ((each.name, each.scores[measure]) for each in report.systems), key=lambda each: _order(each[1].mean, report)
+    )
     rows = [ForestRow(name, part.mean, part.low, part.high) for name, part in scores if part.mean is not None]
     if rows:
         words = f"How good is each system? Mean {measure}"
@@ -40,17 +42,22 @@ def _means(report: EvalReport, measure: str) -> Iterator[SvgFigure]:
         yield SvgFigure(words=words, svg=inlined(forest(words, rows, told, changes=False, within=SHARE)))
 
 
+def _order(value: Number, report: EvalReport) -> float:
+    """Return the sort key with which the best value by the primary measure is the first."""
+    return 0.0 if value is None else -value if report.higher_is_better[report.measures[0]] else value
+
+
 def differences(report: EvalReport, measure: str) -> Iterator[SvgFigure]:
     """Yield the differences of all systems from the baseline, with intervals, if there are any."""
     rows = [
         ForestRow(part.system, part.difference, part.low, part.high, part.verdict in ("better", "worse"))
-        for part in report.comparisons
+        for part in sorted(report.comparisons, key=lambda part: _order(part.difference, report))
         if part.measure == measure and part.difference is not None
     ]
     if rows:
         baseline = report.comparisons[0].baseline
         words = f"Which system differs from {baseline} in {measure}?"
-        told = f"mean difference of {measure} per query, {report.confidence:.0%} interval"
+        told = f"mean difference of {measure}, {report.confidence:.0%} interval"
         yield SvgFigure(words=words, svg=inlined(forest(words, rows, told, changes=True, zero=f"equal to {baseline}")))
 
 

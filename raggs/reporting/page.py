@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from raggs.base import __version__
-from raggs.base.document import GLOSSARY
+from raggs.base.document import GLOSSARY, Table
 from raggs.base.text import COMMANDS, escape_controls, plural
 from raggs.evaluation.models import ReportPart
 from raggs.golden.views import QuestionSheet, SheetPassage
@@ -218,7 +218,7 @@ class TermLinks:
     SILENT = frozenset(("a", "button", "code", "option", "pre", "script", "small", "style", "summary", "svg", "bdi"))
 
     def __init__(self, terms: Mapping[str, str]) -> None:
-        self._terms = {name.lower(): (name, text) for name, text in terms.items()}
+        self._terms = {name.lower(): (name, _definition(text)) for name, text in terms.items()}
         names = "|".join(re.escape(escape(name)) for name in sorted(self._terms, key=lambda name: (-len(name), name)))
         self._pattern = re.compile(rf"(?<![\w@-])({names})(s?)(?![\w-])", re.IGNORECASE) if names else None
         self._used: set[str] = set()
@@ -226,7 +226,7 @@ class TermLinks:
     @property
     def used(self) -> list[tuple[str, str]]:
         """Terms linked so far with their definitions, sorted."""
-        return [(name, text.replace("`", "")) for name, text in (self._terms[key] for key in sorted(self._used))]
+        return [self._terms[key] for key in sorted(self._used)]
 
     def link(self, html: str) -> str:
         """Return rendered HTML with links; text in commands, links, drawings and texts of users stays as it is."""
@@ -254,8 +254,13 @@ class TermLinks:
         linked.add(key)
         self._used.add(key)
         name, text = self._terms[key]
-        text = text.replace("`", "")
         return f'<a class="term" href="#term-{quote(name)}" title="{escape(text)}">{found[0]}</a>'
+
+
+def _definition(text: str) -> str:
+    """Return a definition for the page, which has no other pages to refer to: a sentence without code marks."""
+    said = re.sub(r"\s*See docs/\S+\.md\.", "", text.replace("`", "")).rstrip(".")
+    return f"{said[:1].upper()}{said[1:]}."
 
 
 def _render_section(kind: type[ReportSection], part: ReportPart, linking: TermLinks) -> RenderedSection:
@@ -289,7 +294,7 @@ def _digest(text: str) -> str:
 def _templates() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    return Environment(
+    found = Environment(
         loader=PackageLoader("raggs.reporting", "page"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -297,6 +302,22 @@ def _templates() -> Environment:
         lstrip_blocks=True,
         finalize=_safe_text,
     )
+    found.globals["column_kinds"] = column_kinds
+    return found
+
+
+FIGURE_TEXT = re.compile(r"[+\-−]?[$≤≥]?\d[\d.,]*%?(?![\w@]).{0,12}|[+\-−]?[$]?[\d.]+\S* ?\[.*\]|\[.*\]", re.DOTALL)
+NO_FIGURE = re.compile(r"[–·]?|too few.*")  # a missing figure, which does not decide
+
+
+def column_kinds(table: Table) -> list[str]:
+    """Return by column "figure" if most of its cells are figures, else an empty text; the first column names rows."""
+    kinds = [""]
+    for column in [*zip(*table.rows, strict=True)][1:]:
+        known = [each for each in column if not NO_FIGURE.fullmatch(each.text)]
+        count = sum(not isinstance(each.value, str) or bool(FIGURE_TEXT.fullmatch(each.text)) for each in known)
+        kinds.append("figure" if 2 * count > len(known) or not known else "")
+    return kinds if table.rows else [""] * len(table.head)
 
 
 def _safe_text(value: object) -> object:

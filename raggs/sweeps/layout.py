@@ -23,7 +23,7 @@ from raggs.base.document import (
     terms_of,
 )
 from raggs.base.text import plural
-from raggs.evaluation.messages import inconclusive
+from raggs.evaluation.messages import inconclusive, unjudged_share
 from raggs.metrics.names import glossary
 from raggs.sweeps.comparing import (
     best_first,
@@ -51,7 +51,7 @@ from raggs.sweeps.models import (
     SystemRow,
     add,
 )
-from raggs.sweeps.summary import recommend, system_names
+from raggs.sweeps.summary import is_separated, recommend, system_names
 
 MAX_ROWS = 8  # maximum number of lines of a table on the screen
 
@@ -211,7 +211,7 @@ def lay_out(report: SweepReport, *, full: bool = False) -> ReportDocument:
     """
     choice = report.choice
     sections = [
-        Section("What changes the choice", (*choice.changes, *choice.unknown, *rivals(report))),
+        Section("What changes the choice", (*choice.changes, *_uncertain(report), *rivals(report))),
         Section("Limits of the data", tuple(_unmeasured(report))),
         _systems(report, full),
         Section("Rule of the choice", (choice.sentence,)),
@@ -226,20 +226,36 @@ def lay_out(report: SweepReport, *, full: bool = False) -> ReportDocument:
     )
 
 
+def _uncertain(report: SweepReport) -> tuple[str, ...]:
+    """Return the open questions on the choice, without the shares of resamples, which the recommendation states if the
+    data do not separate the choice.
+    """
+    unknown = report.choice.unknown
+    return unknown[1:] if report.wins and not is_separated(report) else unknown
+
+
 def rivals(report: SweepReport) -> Iterator[str]:
     """Yield sentences on the first `MAX_NAMED_RIVALS` systems that unjudged passages could put before the choice, or
     across the limit on quality. Also say how to get these passages judged.
     """
     names = system_names(report)
     found, target = report.choice.inconclusive, report.choice.limits.get("quality")
-    for name, part in [*found.items()][:MAX_NAMED_RIVALS]:
-        what = f"is better than {names.get(report.choice.winner or '', report.choice.winner)}"
+    chosen = names.get(report.choice.winner or "", report.choice.winner)
+    first = [*found.items()][:MAX_NAMED_RIVALS]
+    if target is None and len(first) > 1 and all([top.system for top in part.tops] == [name] for name, part in first):
+        listed = ", ".join(f"{name} ({unjudged_share(part.tops[0].share)})" for name, part in first)
+        more = f" and {len(found) - len(first)} more" if len(found) > len(first) else ""
+        cutoff = first[0][1].tops[0].cutoff
+        yield f"Unjudged passages (their share of the top {cutoff}) could put others before {chosen}: {listed}{more}."
+        first = []
+    for name, part in first:
+        what = f"is better than {chosen}"
         if target is not None and (
             name == report.choice.winner or mean(report.system(name), report.quality[0]) < target
         ):
             what = f"reaches {report.quality[0]} of {target:.3f}"
         yield f"Whether {name} {what} is {inconclusive(part)}."
-    if len(found) > MAX_NAMED_RIVALS:
+    if first and len(found) > MAX_NAMED_RIVALS:
         yield f"The same holds for {len(found) - MAX_NAMED_RIVALS} more systems."
     yield from dict.fromkeys(f"Next: {part.remedy}." for part in found.values())
 

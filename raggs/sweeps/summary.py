@@ -88,6 +88,25 @@ def _reason(report: SweepReport) -> Iterator[str]:
         reason = f"its {measure} is equivalent to the highest ({chosen.best}) of {within}"
     baseline = " It is also the baseline of the sweep." if name == report.baseline else ""
     yield f"Why {system_names(report)[name]}: {reason}.{baseline}"
+    if not is_separated(report):
+        yield from _advantages(report)
+
+
+def _advantages(report: SweepReport) -> Iterator[str]:
+    """Yield which of the systems that the data do not separate is the fastest, and which is the cheapest."""
+    names = system_names(report)
+    alike = (report.choice.winner or "", *report.choice.tied)
+    tied = {*(names.get(each, each) for each in alike), *_rival_shares(report, names)}
+    rows = {names[row.name]: row for row in best_first(report) if names[row.name] in tied}
+    timed = [(row.p95, name) for name, row in rows.items() if row.p95 is not None]
+    priced = [(row.price, name) for name, row in rows.items() if row.price is not None]
+    said = []
+    if len(timed) > 1:
+        said.append(f"{min(timed)[1]} is the fastest (p95 {ms(min(timed)[0])})")
+    if len({usd(price) for price, _ in priced}) > 1:
+        said.append(f"{min(priced)[1]} is the cheapest ({usd(min(priced)[0])} per 1,000 queries)")
+    if said:
+        yield f"Of the tied systems, {' and '.join(said)}."
 
 
 def system_names(report: SweepReport) -> dict[str, str]:
@@ -152,15 +171,22 @@ def _rivals(report: SweepReport, names: Mapping[str, str], chars: int | None) ->
     """Yield the systems that are chosen in nearly all resamples, together with the choice, each with its share of the
     resamples. Equal systems are one.
     """
+    for name, share in _rival_shares(report, names).items():
+        yield f"{_shorten(name, chars)} ({share:.0%})"
+
+
+def _rival_shares(report: SweepReport, names: Mapping[str, str]) -> dict[str, float]:
     total, shares = chosen_share(report) or 0.0, dict[str, float]()
     for part in report.wins:
         if part.system not in (report.choice.winner, *report.choice.tied):
             name = names.get(part.system, part.system)
             shares[name] = shares.get(name, 0.0) + part.share
+    found: dict[str, float] = {}
     for name, share in sorted(shares.items(), key=lambda item: -item[1]):
         if total < report.confidence:
             total += share
-            yield f"{_shorten(name, chars)} ({share:.0%})"
+            found[name] = share
+    return found
 
 
 def _tied_sentence(report: SweepReport, winner: SystemRow, chars: int | None) -> Iterator[str]:

@@ -56,7 +56,7 @@ class NdcgExp(Ndcg):
 
 
 class RaNwg(Linear):
-    """Gain of the top k; high, rare grades count more. 1: best possible.
+    """Total relevance of the top k as a share of the best possible; high, rare grades count more.
 
     The order within the top k is ignored.
     """

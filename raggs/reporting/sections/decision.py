@@ -6,6 +6,7 @@ and `raggs eval`; a check adds a state. The state of a check that was not run is
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
 from typing import Literal
@@ -16,12 +17,13 @@ from raggs.base.document import UNDEFINED
 from raggs.base.judge_health import COUNT_NOT_RANKED, COUNT_SETTLED, GATE_FAILED_TEXT, JudgeHealth, RankHealth
 from raggs.base.text import plural
 from raggs.base.types import Number, as_object
-from raggs.evaluation.messages import difference_sentence, inconclusive, query_count
+from raggs.evaluation.analyses.losses import Waterfall
+from raggs.evaluation.messages import KNOBS, difference_sentence, inconclusive, query_count, verdict_word
 from raggs.evaluation.models import ComparisonPart, EvalReport, ReportPart
 from raggs.evaluation.study import HARM_NOTE_FROM, HOLES
 from raggs.metrics.names import parse_measure
 from raggs.parts.judges import is_exact
-from raggs.reporting.base import DIGITS, ReportFacts, ReportSection, deciding_comparisons, is_ahead
+from raggs.reporting.base import DIGITS, ReportFacts, ReportSection, deciding_comparisons, is_ahead, plain_meaning
 from raggs.reporting.figures import SvgFigure, differences
 from raggs.runs.manifests.costs import failed_judge_gates
 from raggs.runs.manifests.messages import (
@@ -35,7 +37,7 @@ from raggs.runs.manifests.messages import (
 from raggs.runs.manifests.models import StageLock
 from raggs.stages.rank_health import CUT_SHORT
 from raggs.stats.comparison import MARGIN, POWER
-from raggs.sweeps.models import SweepReport
+from raggs.sweeps.models import SweepReport, SystemRow
 
 State = Literal["good", "doubt", "bad", "unknown"]
 ORDERING = frozenset(("prune", "rank"))  # stages that do not affect grades
@@ -44,7 +46,7 @@ STATE_WORDS: dict[State, str] = {"good": "pass", "doubt": "warning", "bad": "fai
 
 
 class NextStep(ReportPart):
-    """A next step: reason and command."""
+    """A next step: reason and command, which may be empty."""
 
     why: str
     command: str
@@ -283,6 +285,8 @@ class DecisionPart(ReportPart):
     Attributes:
         systems: recommendation by the evaluation; None if nothing was scored.
         sweeps: recommendations of the sweeps.
+        unit: the unit of the headline's points, in plain words; empty if nothing was compared.
+        verdicts: number of other systems by verdict; empty if there are fewer than two.
         figure: differences of all systems from the baseline, with intervals.
         trusted: worst state of the checks.
         blocks: reasons not to use the result, most severe first.
@@ -291,6 +295,8 @@ class DecisionPart(ReportPart):
 
     systems: Recommendation | None
     sweeps: tuple[Recommendation, ...]
+    unit: str
+    verdicts: str
     figure: SvgFigure | None
     trusted: State
     checks: tuple[TrustCheck, ...]
@@ -336,6 +342,8 @@ class DecisionSection(ReportSection):
         return DecisionPart(
             systems=systems,
             sweeps=sweeps,
+            unit="" if facts.report is None else _unit(facts.report),
+            verdicts="" if facts.report is None else _verdict_counts(facts.report),
             figure=None if facts.report is None else next(differences(facts.report, facts.report.measures[0]), None),
             trusted=next(state for state in TRUST_ORDER if state in {"good", *(check.state for check in found)}),
             checks=found,
@@ -380,20 +388,17 @@ def _of_sweep(sweep: SweepReport, report: EvalReport | None) -> Recommendation:
         headline = f"use {names[chosen]}{itself}{'' if sure else ' for now'}{often}."
     else:
         headline = f"no single best configuration; {names[chosen]}{itself} leads{often}."
-    joined = (
-        "" if report is None else _sweep_comparison(sweep, report, "" if share is None else f"{share:.0%} of resamples")
-    )
+    joined = "" if report is None else _sweep_comparison(sweep, report, share)
     return Recommendation(
         headline=f"{named}: {headline}", answer="better" if sure else "inconclusive", said=said, joined=joined
     )
 
 
-def _sweep_comparison(sweep: SweepReport, report: EvalReport, often: str) -> str:
+def _sweep_comparison(sweep: SweepReport, report: EvalReport, share: float | None) -> str:
     """Return how the choice of a sweep compares with the system that the evaluation recommends, or, if the sweep has no
     system with that score, with the next best one. Empty if they cannot be compared.
     """
     from raggs.sweeps.comparing import best_first  # imported lazily, see above
-    from raggs.sweeps.messages import ms, usd
     from raggs.sweeps.summary import is_separated, system_names
 
     first, measure, names = deciding_comparisons(report), report.measures[0], system_names(sweep)
@@ -408,30 +413,39 @@ def _sweep_comparison(sweep: SweepReport, report: EvalReport, often: str) -> str
         (row, found.mean) for row in best_first(sweep) if (found := row.scores.get(measure)) and found.mean is not None
     ]
     same = [row for row, value in rows if mean is not None and abs(value - mean) < SAME_SCORE]
+    count = plural(len(sweep.systems), "configuration")
     if names[chosen.name] in {names[row.name] for row in same}:
-        return f"The sweep agrees: its best of {plural(len(sweep.systems), 'configuration')} has the score of {kept}."
+        return f"The sweep agrees: its best of {count} has the score of {kept}."
     others = [*same, *(row for row, _ in rows if names[row.name] != names[chosen.name])]
     if not others:
         return ""
     other = others[0]
-    whose = f"{kept} (there {names[other.name]})" if same else names[other.name]
-    change = score.mean - (other.scores[measure].mean or 0.0)
-    alike = (
-        "the same score" if abs(change) < SAME_SCORE else "about the same score" if abs(change) < MARGIN else "score"
-    )
-    figures = [f"{alike} ({change:+z.{DIGITS}f})"]
-    if chosen.p95 is not None and other.p95 is not None:
-        figures.append(f"p95 {ms(chosen.p95).removesuffix(' ms')} against {ms(other.p95)}")
-    if chosen.price and other.price:  # local models cost nothing
-        figures.append(f"{usd(chosen.price)} against {usd(other.price)} per 1,000 queries")
-    lead = "is recommended over" if is_separated(sweep) else "leads"
-    doubt = (
-        ""
-        if is_separated(sweep) or not often
-        else f" It is chosen in only {often} of the queries, so the lead may be chance."
-    )
-    count = plural(len(sweep.systems), "configuration")
-    return f"In the sweep of {count}, {names[chosen.name]} {lead} {whose}: {', '.join(figures)}.{doubt}"
+    whose = f"{kept} ({names[other.name]} in the sweep)" if same else names[other.name]
+    compared = f"Compared with {whose}, it {', '.join(_comparison_words(chosen, other, measure))}."
+    if is_separated(sweep):
+        return f"The sweep of {count} recommends {names[chosen.name]}. {compared}"
+    often = "" if share is None else f", chosen in {share:.0%} of resamples of the queries"
+    rest = f" This is no reason to replace {kept}." if same else ""
+    first_choice = f"Its first choice is {names[chosen.name]}{often}."
+    return f"The sweep of {count} found no single best one. {first_choice} {compared}{rest}"
+
+
+def _comparison_words(one: SystemRow, other: SystemRow, measure: str) -> Iterator[str]:
+    """Yield how a system of a sweep differs from another one in score, latency and cost: predicates of a sentence."""
+    from raggs.sweeps.messages import ms, usd  # imported lazily, see above
+
+    change = (one.scores[measure].mean or 0.0) - (other.scores[measure].mean or 0.0)
+    if abs(change) < SAME_SCORE:
+        yield "has the same score"
+    elif abs(change) < MARGIN:
+        yield f"has about the same score ({change:+z.{DIGITS}f})"
+    else:
+        yield f"scores {_points(change)}"
+    if one.p95 is not None and other.p95 is not None and ms(one.p95) != ms(other.p95):
+        yield f"is {'slower' if one.p95 > other.p95 else 'faster'} (p95 {ms(one.p95)}, not {ms(other.p95)})"
+    if one.price and other.price and usd(one.price) != usd(other.price):  # local models cost nothing
+        dear = "more expensive" if one.price > other.price else "cheaper"
+        yield f"is {dear} ({usd(one.price)}, not {usd(other.price)} per 1,000 queries)"
 
 
 def _of_systems(report: EvalReport) -> Recommendation:
@@ -447,6 +461,22 @@ def _of_systems(report: EvalReport) -> Recommendation:
         said=(*_reasons(best, report), *_harm_reasons(best, report), *_other_systems_reason(first[1:], best)),
         needed=best.queries_needed if open_ and best.unjudged is None else None,
     )
+
+
+def _unit(report: EvalReport) -> str:
+    """Return what a point is: ``1 point is 0.01 of recall@10, the share of ...``."""
+    if not report.comparisons:
+        return ""
+    measure = report.measures[0]
+    meaning = plain_meaning(measure)
+    return f"1 point is 0.01 of {measure}{', the ' if meaning else ''}{meaning}."
+
+
+def _verdict_counts(report: EvalReport) -> str:
+    """Return the number of other systems by verdict on the primary metric: ``2 inconclusive, 5 worse``."""
+    counts = Counter(verdict_word(part.verdict) for part in deciding_comparisons(report))
+    listed = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    return f"of {sum(counts.values())} other systems: {listed}" if sum(counts.values()) > 1 else ""
 
 
 def _headline(best: ComparisonPart, report: EvalReport) -> str:
@@ -561,8 +591,21 @@ def _steps(facts: ReportFacts, ships: Sequence[Recommendation], found: Sequence[
     if facts.judgments is not None and not (facts.report and facts.report.comparisons):
         command = f"raggs report {quote(facts.place)} --run A=a.trec --run B=b.trec --out report.html"
         yield NextStep(why="compare two systems", command=command)
+    if facts.report is not None:
+        yield from _improvement(facts, facts.report)
     if facts.run is not None:
         yield NextStep(why="verify the files of the golden set", command=f"raggs audit {quote(facts.place)}")
+
+
+def _improvement(facts: ReportFacts, report: EvalReport) -> Iterator[NextStep]:
+    """Yield how to reduce the largest loss of the best system, with the command that finds its causes unless it ran."""
+    found = [each for each in Waterfall().found(report) if each.part.actual is not None]
+    best = max(found, key=lambda each: each.part.actual or 0.0, default=None)
+    if best is None or (best.part.losses[best.part.largest] or 0.0) < SAME_SCORE:
+        return
+    known = facts.run is None or any(each.kind == "retrieval" for each in facts.diagnoses)
+    command = "" if known else f"raggs diagnose retrieval --golden {quote(facts.place)}"
+    yield NextStep(why=f"improve {best.system}: {KNOBS[best.part.largest].partition(': ')[2]}", command=command)
 
 
 def _judging_steps(facts: ReportFacts) -> Iterator[NextStep]:

@@ -12,7 +12,7 @@
       columns: [
         { title: 'query', value: (row) => row.qid, draw: (row) => raggs.asks(row.qid) },
         { title: 'lost', figure: true, value: (row) => row.all, draw: (row) => cell(row.all) },
-        ...part.names.map((title, place) => ({ title, figure: true, value: (row) => row.lost[place], draw: (row) => cell(row.lost[place]) })),
+        ...[...part.names.entries()].reverse().map(([place, title]) => ({ title, figure: true, value: (row) => row.lost[place], draw: (row) => cell(row.lost[place]) })),
       ],
     });
   };

@@ -204,7 +204,8 @@ class GoldenSectionPart(ReportPart):
         headline: size of the set, and how rare relevant passages are; empty without labels.
         mix: shares of the grades, best first.
         shades: colour class of each segment.
-        sections: tables, which are folded.
+        sections: tables on queries and passages, which are folded.
+        agreement: tables on the judge and the annotators, which are folded.
     """
 
     answer: str
@@ -213,6 +214,7 @@ class GoldenSectionPart(ReportPart):
     mix: tuple[BarSegment, ...]
     shades: Mapping[str, str]
     sections: tuple[Section, ...]
+    agreement: tuple[Section, ...]
 
 
 class GoldenSection(ReportSection):
@@ -229,11 +231,11 @@ class GoldenSection(ReportSection):
         if facts.run is not None:
             pools = facts.pools
             parts.append(chain(_pools(pools) if pools else (), _languages(languages_of(facts.run)), _cost(facts.costs)))
+        found, agreement = tuple(chain.from_iterable(parts)), tuple[Section, ...]()
         if facts.people.document is not None:
             document = facts.people.document
-            parts.append(iter((replace(document.scores, title="Is the judge valid?"), *document.sections)))
-        found = tuple(chain.from_iterable(parts))
-        if not found:
+            agreement = (replace(document.scores, title="Is the judge valid?"), *document.sections)
+        if not found and not agreement:
             return None
         mix = _mix(labels) if labels else ()
         scale = None if judgments is None else judgments.qrels.scale
@@ -247,6 +249,7 @@ class GoldenSection(ReportSection):
             mix=mix,
             shades=shades,
             sections=found,
+            agreement=agreement,
         )
 
 

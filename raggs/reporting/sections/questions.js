@@ -21,7 +21,7 @@
   const lost = (row) => { const at = worst(row); return at === null ? null : row.losses[at]; };
   const columns = [
     { title: 'query', value: (row) => row.at, draw: (row) => raggs.asks(row.id) },
-    ...(losses ? [{ title: 'largest loss', figure: true, value: lost, draw: (row) => make('span', {}, raggs.number(lost(row)), ...(some && lost(row) ? [make('small', { className: 'range', textContent: ' ' + part.systems[worst(row)] })] : [])) }] : []),
+    ...(losses ? [{ title: 'largest loss', figure: true, value: lost, draw: (row) => make('span', {}, raggs.number(lost(row)), ...(some && lost(row) ? [make('small', { className: 'whose', textContent: part.systems[worst(row)] })] : [])) }] : []),
     ...(some ? [{ title: 'best − worst', figure: true, value: spread, draw: (row) => raggs.number(spread(row)) }] : []),
     ...(ranked ? [{ title: 'inversions', figure: true, minor: true, value: (row) => row.doubt, draw: (row) => raggs.number(row.doubt, 1) }] : []),
     { title: 'grade 4 or 5', figure: true, minor: true, value: (row) => row.good, draw: (row) => raggs.number(row.good, 0) },

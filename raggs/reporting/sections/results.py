@@ -28,8 +28,7 @@ from raggs.evaluation.layout import lay_out
 from raggs.evaluation.messages import KNOBS, LOSSES, verdict_word
 from raggs.evaluation.models import EvalReport, ReportPart
 from raggs.evaluation.svg import inlined
-from raggs.metrics.names import glossary
-from raggs.reporting.base import DIGITS, ReportFacts, ReportSection, deciding_comparisons
+from raggs.reporting.base import DIGITS, ReportFacts, ReportSection, deciding_comparisons, plain_meaning
 from raggs.reporting.figures import BarSegment, SvgFigure, figures, stacked
 from raggs.reporting.page import compact
 from raggs.sweeps.models import SweepReport
@@ -197,23 +196,15 @@ class LossesSection(ReportSection):
         return LossesPart(
             headline=_losses_headline(found),
             measure=parts[0].measure,
-            meaning=_plain_meaning(parts[0].measure),
+            meaning=plain_meaning(parts[0].measure),
             names=tuple(LOSS_NAMES[LOSSES[place]] for place in shown),
             advice=tuple(LossAdvice(name=LOSS_NAMES[LOSSES[place]], text=KNOBS[place]) for place in by_size),
             candidates=parts[0].pool,
             systems=tuple(each.system for each in found),
-            bars=tuple(map(_bar, found)),
+            bars=tuple(map(_bar, sorted(found, key=lambda each: -(each.part.actual or 0.0)))),
             queries=tuple(qids),
             losses=tuple(tuple(_thousandths(part.by_query.get(qid), shown) for qid in qids) for part in parts),
         )
-
-
-def _plain_meaning(measure: str) -> str:
-    """Return what a measure is, as part of a sentence: ``share of the relevant passages that are in the top 10``."""
-    said = next(iter(glossary([measure]).values()), "")
-    cutoff = measure.rpartition("@")[2]
-    said = said.replace("top k", f"top {cutoff}").replace("k ranks", f"{cutoff} ranks") if cutoff.isdigit() else said
-    return f"{said[:1].lower()}{said[1:]}"
 
 
 def _thousandths(losses: Sequence[float] | None, shown: Sequence[int]) -> tuple[int, ...] | None:
