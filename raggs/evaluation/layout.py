@@ -76,10 +76,10 @@ def _row(report: EvalReport, measure: str, partial: bool) -> Row:
 
 
 def _best_mean(report: EvalReport, measure: str, means: list[Number]) -> Number:
-    """Return the best mean; None if there is only one system, or no mean is defined."""
+    """Return the best mean; None if there is only one system, if all are equal, or if no mean is defined."""
     better: Callable[[list[float]], float] = max if report.higher_is_better[measure] else min
     known = [mean for mean in means if mean is not None]
-    return better(known) if known and len(means) > 1 else None
+    return better(known) if len({*known}) > 1 or (known and None in means) else None
 
 
 def _cell(score: ScorePart, mark: str, best: bool) -> Cell:

@@ -178,3 +178,10 @@ def plain_meaning(measure: str) -> str:
     cutoff = measure.rpartition("@")[2]
     said = said.replace("top k", f"top {cutoff}").replace("k ranks", f"{cutoff} ranks") if cutoff.isdigit() else said
     return f"{said[:1].lower()}{said[1:]}"
+
+
+def point_meaning(report: EvalReport) -> str:
+    """Return what a point of the primary metric is: ``1 point is 0.01 of recall@10, the share of ...``."""
+    measure = report.measures[0]
+    meaning = plain_meaning(measure)
+    return f"1 point is 0.01 of {measure}{', the ' if meaning else ''}{meaning}."

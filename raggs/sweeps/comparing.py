@@ -322,7 +322,7 @@ def _differs(head: SystemRow, row: SystemRow) -> str:
 
 
 MAX_SHOWN_SYSTEMS = 12  # maximum number of systems on the screen
-CHOICE, OPEN_CHOICE, FRONT_MARK, OVER_LIMIT_MARK = "choice", "choice?", "frontier", "over"
+CHOICE, OPEN_CHOICE, FRONT_MARK, OVER_LIMIT_MARK = "choice", "choice?", "front", "over"
 
 
 def ceilings_section(report: SweepReport, full: bool) -> Section | None:
@@ -396,7 +396,7 @@ def frontiers_section(report: SweepReport, full: bool) -> Section | None:
 def _frontier_sentence(part: FrontierPart) -> str:
     limit = "no limit" if part.slo_ms is None else f"p95 ≤ {ms(part.slo_ms)}"
     chosen = f"choice {part.choice}" if part.choice else "no choice"
-    return f"{limit}: {plural(part.allowed, 'system')}, {len(part.front)} on the frontier, {chosen}"
+    return f"{limit}: {plural(part.allowed, 'system')}, {len(part.front)} on the front, {chosen}"
 
 
 def _place(row: SystemRow, part: FrontierPart) -> str | None:

@@ -351,3 +351,12 @@ def _shorten(name: str, chars: int | None) -> str:
 def _listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - MAX_RIVALS} more" if len(names) > MAX_RIVALS else ""
     return ", ".join(names[:MAX_RIVALS]) + more
+
+
+def speed_and_cost(one: SystemRow, other: SystemRow) -> Iterator[str]:
+    """Yield how a system differs from another one in latency and cost: predicates of a sentence."""
+    if one.p95 is not None and other.p95 is not None and ms(one.p95) != ms(other.p95):
+        yield f"is {'slower' if one.p95 > other.p95 else 'faster'} (p95 {ms(one.p95)}, not {ms(other.p95)})"
+    if one.price and other.price and usd(one.price) != usd(other.price):  # local models cost nothing
+        dear = "more expensive" if one.price > other.price else "cheaper"
+        yield f"is {dear} ({usd(one.price)}, not {usd(other.price)} per 1,000 queries)"

@@ -33,12 +33,19 @@ def test_changes_have_signs_and_a_mark_at_zero() -> None:
 def test_no_line_crosses_a_name_or_a_value() -> None:
     svg = forest("T", [ForestRow("a", -0.3, -0.5, 0.02), ForestRow("b", -0.2, -0.4, 0.03)], "told", changes=True)
     lines = re.findall(r'd="M([\d.]+) ([\d.]+)L\1 ([\d.]+)" class="(?:axis|grid)"', svg)
-    values = re.findall(r'x="([\d.]+)" y="[\d.]+" text-anchor="end">(-0[^<]+)<', svg)
+    values = re.findall(r'y="([\d.]+)" text-anchor="end">-0[^<]+<', svg)
     names = re.findall(r'y="([\d.]+)">[ab]<', svg)
     assert len(values) == len(names) == 2 and len(lines) > 2
-    left = min(float(x) - text_width(words) for x, words in values)
-    assert all(float(x) < left for x, _, _ in lines)
-    assert not any(float(top) < float(y) < float(foot) for _, foot, top in lines for y in names)
+    assert not any(float(top) < float(y) + 4 and float(y) - 13 < float(foot) for _, foot, top in lines for y in values)
+    assert values == names, "a value is beside its name if both fit"
+
+
+def test_a_long_name_is_above_its_value_and_is_not_shortened() -> None:
+    name = "lexical-without-stopwords-2026"
+    svg = forest("T", [ForestRow(name, -0.3, -0.5, 0.02)], "told", changes=True)
+    (name_y,) = re.findall(rf'y="([\d.]+)">{name}<', svg)
+    (value_y,) = re.findall(r'y="([\d.]+)" text-anchor="end">-0.300', svg)
+    assert float(value_y) > float(name_y) + 13
 
 
 def test_a_row_that_excludes_zero_but_is_not_significant_is_explained() -> None:

@@ -167,9 +167,16 @@ def test_the_decision_on_a_sweep_says_the_same_as_the_sweep(shares, inconclusive
         (0.0, "The sweep agrees: its best of 2 configurations has the score of poor."),
         (
             0.002,
-            "In the sweep of 2 configurations, s leads poor (there t): about the same score (+0.002). It is chosen",
+            "The sweep of 2 configurations found no single best one. Its first choice is s, chosen in 60% of resamples "
+            "of the queries. Compared with poor (t in the sweep), it has about the same score (+0.002). "
+            "This does not justify a replacement of poor.",
         ),
-        (0.2, "In the sweep of 2 configurations, s leads poor (there t): score (+0.200). It is chosen in only 60% of"),
+        (
+            0.2,
+            "The sweep of 2 configurations found no single best one. Its first choice is s, chosen in 60% of resamples "
+            "of the queries. Compared with poor (t in the sweep), it scores 20.0 points of 100 more. "
+            "That may be chance.",
+        ),
     ],
 )
 def test_a_sweep_is_joined_with_the_system_that_the_evaluation_keeps(above: float, said: str) -> None:

@@ -96,7 +96,8 @@ def test_the_section_has_a_bar_of_grades_and_every_table(run: OpenedRun) -> None
     assert part is not None
     assert [piece.text for piece in part.mix] == [f"{n} ({n / 5:.0%})" for n in (1, 1, 1, 1, 1)]
     titles = [section.title for section in part.sections]
-    assert titles == ["Label mix", "Pools", "Contributions of retrievers", "Overlap", "Is the judge valid?"]
+    assert titles == ["Label mix", "Pools", "Contributions of retrievers", "Overlap"]
+    assert [section.title for section in part.agreement] == ["Is the judge valid?"]
     assert part.headline == "2 queries with 2 labels each on average; 40% of labels are relevant (4 or 5)."
     assert part.answer == ""
     assert "1 query without a relevant passage: their recall is always 0" in " ".join(part.sections[0].sentences)

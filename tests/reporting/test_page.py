@@ -72,11 +72,12 @@ def test_terms_are_linked_once_a_section_and_only_in_the_texts_of_raggs() -> Non
     found = links.link('<p title="kappa">kappa and Kappa; <code>kappa</code> <bdi>ra-nwg</bdi> ra-nwg@10 scanaries</p>')
     link = '<a class="term" href="#term-{}" title="{}">{}</a>'
     assert found == (
-        f'<p title="kappa">{link.format("kappa", "agreement &lt;beyond&gt; chance", "kappa")} and Kappa; '
-        f"<code>kappa</code> <bdi>ra-nwg</bdi> {link.format('RA-nWG', 'gain', 'ra-nwg')}@10 scanaries</p>"
+        f'<p title="kappa">{link.format("kappa", "Agreement &lt;beyond&gt; chance.", "kappa")} and Kappa; '
+        f"<code>kappa</code> <bdi>ra-nwg</bdi> {link.format('RA-nWG', 'Gain.', 'ra-nwg')}@10 scanaries</p>"
     )
     assert [name for name, _ in links.used] == ["kappa", "RA-nWG"]
     assert "term-kappa" in links.link("<p>kappas</p>"), "once a section, and plurals too"
+    assert 'title="Gain."' in TermLinks({"x": "gain. See docs/a.md."}).link("<p>x</p>"), "no link to another page"
     assert TermLinks({}).link("<p>kappa</p>") == "<p>kappa</p>"
 
 

@@ -341,7 +341,7 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
         return delta_of(bench, world, world.asked[QUESTIONS], read_answers(own.correct), k, own.accuracy_share)
 
     def decision_effect(self, found: IndexFindings) -> str:
-        return "Unchanged if the systems search exactly. With an approximate index, they lose the recall shown here."
+        return "Unchanged if the systems search exactly. With an approximate index, they lose recall (see the details)."
 
     def rests_on(self, found: IndexFindings) -> int:
         """Return the size of the set of questions that the comparison uses, or of the first set without a
@@ -372,7 +372,9 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
         first = next(each for each in found.matched if (each.k, each.origin) == (part.k, part.origin))
         delta = max(found.deltas, key=lambda each: abs(part.against[robustness(each)].mean or 0.0))
         each, more = part.against[robustness(delta)], f"at least {delta:.0%} of the exact neighbours"
-        label = f"points more queries with {more} ({part.index} minus {first.index}, mean recall {part.level:g})"
+        label = (
+            f"points more queries reach {more} with {part.index} than with {first.index}, at mean recall {part.level:g}"
+        )
         return KeyFigure.of(label, (each.mean, each.low, each.high), "+z.1f", 100)
 
     def main_table(self, found: IndexFindings) -> Table | None:

@@ -92,10 +92,9 @@ def verdict(systems: Sequence[PrecisionSystemPart], reversals: Sequence[Reversal
     spared = next((part for part in alike if part.hps), None)
     then = "First report expected scores and ranges: raggs eval --details"
     if spared is not None:
-        then = (
-            "First compute the last step in float32, which leaves at most "
-            f"{_points_in_text(_widest_range(spared))} points"
-        )
+        left = _points_in_text(_widest_range(spared))
+        rest = "removes this dependence" if left == "0.00" else f"leaves at most {left} points"
+        then = f"First compute the last step in float32, which {rest}"
     return verdict_sentences("; ".join([found, *more]), then)
 
 

@@ -23,7 +23,7 @@ from raggs.evaluation.models import ComparisonPart, EvalReport, ReportPart
 from raggs.evaluation.study import HARM_NOTE_FROM, HOLES
 from raggs.metrics.names import parse_measure
 from raggs.parts.judges import is_exact
-from raggs.reporting.base import DIGITS, ReportFacts, ReportSection, deciding_comparisons, is_ahead, plain_meaning
+from raggs.reporting.base import DIGITS, ReportFacts, ReportSection, deciding_comparisons, is_ahead, point_meaning
 from raggs.reporting.figures import SvgFigure, differences
 from raggs.runs.manifests.costs import failed_judge_gates
 from raggs.runs.manifests.messages import (
@@ -270,6 +270,7 @@ class Recommendation(ReportPart):
     headline: str
     answer: Answer = Field(description="verdict on the best other system, or on the choice of a sweep")
     said: tuple[str, ...] = Field(description="reasons, with all figures")
+    but: str = Field("", description="significant disadvantage of the recommended system")
     joined: str = Field("", description="comparison of a sweep's choice with the recommended system")
     needed: int | None = Field(None, description="queries needed for a conclusive result, if it is inconclusive")
 
@@ -342,7 +343,7 @@ class DecisionSection(ReportSection):
         return DecisionPart(
             systems=systems,
             sweeps=sweeps,
-            unit="" if facts.report is None else _unit(facts.report),
+            unit=point_meaning(facts.report) if facts.report and facts.report.comparisons else "",
             verdicts="" if facts.report is None else _verdict_counts(facts.report),
             figure=None if facts.report is None else next(differences(facts.report, facts.report.measures[0]), None),
             trusted=next(state for state in TRUST_ORDER if state in {"good", *(check.state for check in found)}),
@@ -425,14 +426,16 @@ def _sweep_comparison(sweep: SweepReport, report: EvalReport, share: float | Non
     if is_separated(sweep):
         return f"The sweep of {count} recommends {names[chosen.name]}. {compared}"
     often = "" if share is None else f", chosen in {share:.0%} of resamples of the queries"
-    rest = f" This is no reason to replace {kept}." if same else ""
+    little = score.mean - (other.scores[measure].mean or 0.0) < MARGIN
+    rest = f" This does not justify a replacement of {kept}." if little else " That may be chance."
+    rest = rest if same else ""
     first_choice = f"Its first choice is {names[chosen.name]}{often}."
     return f"The sweep of {count} found no single best one. {first_choice} {compared}{rest}"
 
 
 def _comparison_words(one: SystemRow, other: SystemRow, measure: str) -> Iterator[str]:
     """Yield how a system of a sweep differs from another one in score, latency and cost: predicates of a sentence."""
-    from raggs.sweeps.messages import ms, usd  # imported lazily, see above
+    from raggs.sweeps.summary import speed_and_cost  # imported lazily, see above
 
     change = (one.scores[measure].mean or 0.0) - (other.scores[measure].mean or 0.0)
     if abs(change) < SAME_SCORE:
@@ -441,11 +444,7 @@ def _comparison_words(one: SystemRow, other: SystemRow, measure: str) -> Iterato
         yield f"has about the same score ({change:+z.{DIGITS}f})"
     else:
         yield f"scores {_points(change)}"
-    if one.p95 is not None and other.p95 is not None and ms(one.p95) != ms(other.p95):
-        yield f"is {'slower' if one.p95 > other.p95 else 'faster'} (p95 {ms(one.p95)}, not {ms(other.p95)})"
-    if one.price and other.price and usd(one.price) != usd(other.price):  # local models cost nothing
-        dear = "more expensive" if one.price > other.price else "cheaper"
-        yield f"is {dear} ({usd(one.price)}, not {usd(other.price)} per 1,000 queries)"
+    yield from speed_and_cost(one, other)
 
 
 def _of_systems(report: EvalReport) -> Recommendation:
@@ -459,17 +458,9 @@ def _of_systems(report: EvalReport) -> Recommendation:
         headline=_headline(best, report),
         answer="inconclusive" if best.verdict == "unjudged" else best.verdict,
         said=(*_reasons(best, report), *_harm_reasons(best, report), *_other_systems_reason(first[1:], best)),
+        but=_disadvantage(best, report) if best.verdict == "better" else "",
         needed=best.queries_needed if open_ and best.unjudged is None else None,
     )
-
-
-def _unit(report: EvalReport) -> str:
-    """Return what a point is: ``1 point is 0.01 of recall@10, the share of ...``."""
-    if not report.comparisons:
-        return ""
-    measure = report.measures[0]
-    meaning = plain_meaning(measure)
-    return f"1 point is 0.01 of {measure}{', the ' if meaning else ''}{meaning}."
 
 
 def _verdict_counts(report: EvalReport) -> str:
@@ -551,6 +542,16 @@ def _reasons(best: ComparisonPart, report: EvalReport) -> Iterator[str]:
         yield f"{needed} for a conclusive result if the true difference equals the observed one; there are {there:,}"
         if best.queries_needed > MAX_QUERY_FACTOR * there:
             yield "such a small difference rarely matters in practice; choose the cheaper system"
+
+
+def _disadvantage(best: ComparisonPart, report: EvalReport) -> str:
+    """Return whether the better system has significantly more misleading passages, which the metric may ignore."""
+    for part in report.comparisons:
+        same = (part.system, part.baseline, part.verdict) == (best.system, best.baseline, "worse")
+        if same and parse_measure(part.measure).measure.NAME == "harm":
+            more = f"{_points(part.difference)} in {part.measure}"
+            return f"But {part.system} returns more passages of grade 1 or 2: {more}."
+    return ""
 
 
 def _harm_reasons(best: ComparisonPart, report: EvalReport) -> Iterator[str]:

@@ -34,6 +34,7 @@ from raggs.reporting.page import compact
 from raggs.sweeps.models import SweepReport
 
 State = Literal["good", "bad", "doubt", "none"]
+UNCHANGED = "Unchanged"  # first word of the effect of a finding that changes no comparison
 STATES: dict[str, State] = {"fail": "bad", "inconclusive": "doubt", "measured": "none", "pass": "good"}  # shown first
 
 
@@ -76,10 +77,14 @@ class DiagnosesPart(ReportPart):
 
     @property
     def headline(self) -> str:
-        """Number of diagnoses by outcome."""
+        """Whether a diagnosis can change the decision, and the number of diagnoses by outcome."""
+        changing = [each.kind for each in self.diagnoses if each.decision and not each.decision.startswith(UNCHANGED)]
+        effect = (
+            f"{_joined_names(changing)} can change the decision" if changing else "No diagnosis changes the decision"
+        )
         counts = Counter(each.word for each in self.diagnoses)
         listed = ", ".join(f"{counts[word]} {word}" for word in STATES if counts[word])
-        return f"{len(self.diagnoses)} {'diagnosis' if len(self.diagnoses) == 1 else 'diagnoses'}: {listed}."
+        return f"{effect}. {len(self.diagnoses)} {'diagnosis' if len(self.diagnoses) == 1 else 'diagnoses'}: {listed}."
 
 
 class DiagnosesSection(ReportSection):
@@ -122,7 +127,7 @@ def _part(report: DiagnosisReport) -> DiagnosisPart:
         verdict=verdict,
         decision=kind.decision_effect(found),
         number=kind.key_figure(found),
-        action=f"{action}." if action else "",
+        action=f"{action}.".replace("(--details)", "(in the details)") if action else "",
         command=f"raggs {command}" if colon else "",
         document=round_document(lay_out(report), DIGITS),
         figures=tuple(drawn),
