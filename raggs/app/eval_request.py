@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from datetime import date
 from pathlib import Path
 
 from raggs.app.gates import GateRequest
@@ -93,17 +94,20 @@ class MeasureRequest:
 
 @dataclass(frozen=True)
 class ScaleRequest:
-    """Meaning of the grades, if it differs from the meaning implied by the labels.
+    """Which labels count, and their meaning if it differs from the meaning implied by the labels.
 
     Attributes:
         ends: lowest and highest grade.
         relevant: lowest relevant grade.
         gains: gain by grade, for some grades.
+        as_of: day on which queries and labels must be valid. All others are left out. None: all count, and the report
+            states how many are not valid today.
     """
 
     ends: tuple[int, int] | None = None
     relevant: int | None = None
     gains: Mapping[int, float] = field(default_factory=dict)
+    as_of: date | None = None
 
 
 @dataclass(frozen=True)
@@ -239,4 +243,5 @@ def _options(request: EvalRequest) -> OptionsPart:
         seed=request.seed,
         project=None if project is None else asdict(project.rule),
         columns=dict(subject.columns) if isinstance(subject, JudgedFiles) else {},
+        as_of=scale.as_of,
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,7 @@ from raggs.evaluation.analyses.answers import GivenAnswers
 from raggs.evaluation.analyses.comparisons import Comparisons
 from raggs.evaluation.analyses.losses import BottleneckAnalysis
 from raggs.evaluation.gates import Gates
-from raggs.evaluation.models import ComparisonPart, EvalReport
+from raggs.evaluation.models import ComparisonPart, EvalReport, ValidityPart
 from raggs.evaluation.report import make_report, study_and_report
 from raggs.evaluation.samples import read_correct, read_facets
 from raggs.evaluation.study import ScoringSettings
@@ -265,7 +266,7 @@ def evaluate(request: EvalRequest) -> EvalResult:
 def _of_judged(request: EvalRequest, subject: JudgedFiles | JudgedSystems, gates: Gates) -> EvalResult:
     corrections, ends = _corrections(subject, request.analyses), request.scale.ends
     golden = _golden(subject)
-    known = golden.judgments(None if ends is None else GradeScale.of(*ends))
+    known, validity = _valid(golden, golden.judgments(None if ends is None else GradeScale.of(*ends)), request.scale)
     meant = judgments = _on_scale(known, request.scale)
     systems = list(_open_systems(subject, golden, judgments) if isinstance(subject, JudgedFiles) else subject.systems)
     names: tuple[str, ...] = GRADED if judgments.qrels.scale.golden else BINARY_MEASURES
@@ -284,8 +285,20 @@ def _of_judged(request: EvalRequest, subject: JudgedFiles | JudgedSystems, gates
     study, report = study_and_report(judgments, systems, scoring, analyses)
     more = corrections.notes if corrections else ()
     notes = (*filter(None, [golden.lacks]), *golden.made, *report.notes, *more)
-    told = report.model_copy(update={"notes": notes}) if notes != report.notes else report
+    told = report.model_copy(update={"notes": notes, "validity": validity})
     return EvalResult(told, replace(gates, study=study), systems, meant, golden, request)
+
+
+def _valid(golden: GoldenSet, judgments: Judgments, asked: ScaleRequest) -> tuple[Judgments, ValidityPart | None]:
+    """Return the judgments that count on the requested day, and which parts of the set are not valid."""
+    from raggs.golden.validity import invalid_parts, without
+
+    found = invalid_parts(golden, asked.as_of or datetime.now(UTC).date())
+    if not found.dated:
+        return judgments, None
+    left_out = asked.as_of is not None
+    part = ValidityPart(day=found.day, queries=found.queries, labels=len(found.labels), left_out=left_out)
+    return without(judgments, found) if left_out else judgments, part
 
 
 def _open_systems(subject: JudgedFiles, golden: GoldenSet, judgments: Judgments) -> Iterator[NamedSystem]:

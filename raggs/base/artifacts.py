@@ -13,11 +13,12 @@ prices, files or providers, and imports no higher layer.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 from operator import not_
 from pathlib import PurePath
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
 from raggs.base.document import Column
 from raggs.base.text import clean_passage
@@ -151,7 +152,45 @@ class Reference(Frozen):
     span: Span | None = Field(None, description="position in the corpus, if known")
 
 
-class Query(Frozen):
+def _iso_date(value: object) -> object:
+    """Return a date unchanged if it is a date without a time or a text of the form YYYY-MM-DD.
+
+    Raises:
+        ValueError: the value is anything else. pydantic alone would accept numbers of seconds and times.
+    """
+    if type(value) is date or (isinstance(value, str) and len(value) == len("2026-01-31")):
+        return value
+    raise ValueError("must be a date, for example 2026-01-31")
+
+
+Day = Annotated[date, BeforeValidator(_iso_date)]
+
+
+class Validity(Frozen):
+    """Period in which a query or a label is valid, and documents that it depends on."""
+
+    valid_from: Day | None = Field(
+        None, exclude_if=not_, description="first day on which it is valid (YYYY-MM-DD); null: no limit"
+    )
+    valid_until: Day | None = Field(
+        None, exclude_if=not_, description="last day on which it is valid (YYYY-MM-DD); null: no limit"
+    )
+    depends_on: tuple[Identifier, ...] = Field(
+        (), exclude_if=not_, description="ids of documents that must exist unchanged for it to be valid"
+    )
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.valid_from and self.valid_until and self.valid_until < self.valid_from:
+            raise ValueError(f"valid_until {self.valid_until} is before valid_from {self.valid_from}")
+        return self
+
+    def valid_on(self, day: date) -> bool:
+        """Return whether `day` is in the period; both ends belong to it."""
+        return (self.valid_from or day) <= day <= (self.valid_until or day)
+
+
+class Query(Validity):
     """A query as its author wrote it."""
 
     qid: Identifier = Field(description="query id")
@@ -277,7 +316,7 @@ class MergeRecord(Record):
         return Passage(doc_id=self.doc_id, title=self.title, text=self.text, span=self.span, metadata=self.metadata)
 
 
-class JudgeRecord(Record):
+class JudgeRecord(Validity, Record):
     """judge.jsonl: the grade of one passage of the pool. Sorted by qid, rank (fused)."""
 
     ORDER = ("qid", "rank")

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
@@ -62,6 +63,22 @@ def parse_scale(text: str) -> tuple[int, int]:
     if not ends:
         raise UsageError(f"--scale {text} is not a scale", remedy="write e.g. --scale 1-5 or --scale 0-3")
     return int(ends[1]), int(ends[2])
+
+
+def parse_day(text: str | None) -> date | None:
+    """Return the day of a text: YYYY-MM-DD, or "today" (UTC).
+
+    Raises:
+        UsageError: the text is neither.
+    """
+    if text is None:
+        return None
+    if text == "today":
+        return datetime.now(UTC).date()
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"--as-of: {text!r} is not a date", remedy="write e.g. --as-of 2026-01-31, or today") from None
 
 
 def parse_gains(text: str) -> dict[int, float]:
@@ -223,6 +240,15 @@ Gains = Annotated[
     str | None,
     typer.Option("--gains", metavar="5=4,4=3,…", help="Gain of each grade. [default: grade minus lowest grade]"),
 ]
+AsOf = Annotated[
+    str | None,
+    typer.Option(
+        "--as-of",
+        metavar="DATE",
+        help="Leave out queries and labels that are not valid on this day: YYYY-MM-DD or today. "
+        "[default: all count; expired ones are reported]",
+    ),
+]
 Condensed = Annotated[bool, typer.Option("--condensed", help="Remove unjudged passages from the lists before scoring.")]
 Pool = Annotated[
     int,
@@ -331,7 +357,7 @@ HELP_SECTIONS: Mapping[str, Sequence[str]] = {
         *("quiet", "help"),
     ),
     "Input": ("samples", "outputs", "column", "project", "corpus"),
-    "Measures and grades": ("default_k", "ties", "condensed", "facets", "scale", "binary_at", "gains"),
+    "Measures and grades": ("default_k", "ties", "condensed", "facets", "scale", "binary_at", "gains", "as_of"),
     "Analyses": (
         *("analyses", "bounds", "sensitivity", "robustness", "leave_one_out", "uncertainty", "reviews", "pool"),
         *("confidence", "seed"),
@@ -442,21 +468,29 @@ class ScaleFlags:
     scale: ScaleText = None
     binary_at: BinaryAt = None
     gains: Gains = None
+    as_of: AsOf = None
 
     def request(self) -> ScaleRequest:
-        """Return the parsed scale and gains.
+        """Return the parsed scale, gains and day.
 
         Raises:
-            UsageError: the scale or the gains are invalid.
+            UsageError: the scale, the gains or the day are invalid.
         """
         from raggs.app.eval_request import ScaleRequest
 
         ends = None if self.scale is None else parse_scale(self.scale)
-        return ScaleRequest(ends, self.binary_at, parse_gains(self.gains or ""))
+        return ScaleRequest(ends, self.binary_at, parse_gains(self.gains or ""), parse_day(self.as_of))
 
     def words(self) -> list[str]:
         """Return the options that the user set as command-line arguments."""
-        return set_options((("--scale", self.scale), ("--binary-at", self.binary_at), ("--gains", self.gains)))
+        return set_options(
+            (
+                ("--scale", self.scale),
+                ("--binary-at", self.binary_at),
+                ("--gains", self.gains),
+                ("--as-of", self.as_of),
+            )
+        )
 
 
 @dataclass(frozen=True)

@@ -324,6 +324,7 @@ def _table(report: EvalReport, measures: Sequence[str]) -> Table:
 
 
 def _limits(report: EvalReport, makers: Mapping[str, bool]) -> Iterator[str]:
+    yield from _validity(report)
     yield from _unjudged(report)
     if makers:
         yield _pool_sentence(list(makers), any(makers.values()), len(report.systems))
@@ -331,6 +332,19 @@ def _limits(report: EvalReport, makers: Mapping[str, bool]) -> Iterator[str]:
         yield f"Queries without results, which score 0: {_names(missing)}."
     if any(system.projection for system in report.systems):
         yield "Grades were projected onto chunks that were not judged themselves."
+
+
+def _validity(report: EvalReport) -> Iterator[str]:
+    """Yield a sentence on queries and labels that are not valid, if any."""
+    part = report.validity
+    if part is None or not (part.queries or part.labels):
+        return
+    counts = ((len(part.queries), "query"), (part.labels, "label"))
+    parts = " and ".join(plural(count, what) for count, what in counts if count)
+    if part.left_out:
+        yield f"Left out, because not valid on {part.day}: {parts}."
+    else:
+        yield f"Not valid on {part.day}, but counted: {parts}. To leave them out, pass --as-of {part.day}."
 
 
 def _labels_hint(context: SummaryContext) -> Iterator[str]:

@@ -8,6 +8,7 @@ not installed.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 from operator import not_
 from typing import Annotated, Literal
 
@@ -349,6 +350,9 @@ class OptionsPart(ReportPart):
     columns: Mapping[str, str] = Field(
         {}, exclude_if=not_, description="names of columns in tables of labels or lists, by role"
     )
+    as_of: date | None = Field(
+        None, exclude_if=not_, description="day on which queries and labels had to be valid; null: all count"
+    )
 
 
 class SourcesPart(ReportPart):
@@ -357,6 +361,15 @@ class SourcesPart(ReportPart):
     inputs: tuple[InputPart, ...]
     options: OptionsPart
     options_sha256: str
+
+
+class ValidityPart(ReportPart):
+    """Queries and labels of the golden set that are not valid on a day."""
+
+    day: date = Field(description="the day; the day of the evaluation if none was requested")
+    queries: tuple[str, ...] = Field(description="ids of the queries that are not valid")
+    labels: int = Field(description="number of labels of valid queries that are not valid")
+    left_out: bool = Field(description="whether they were left out; otherwise they count as usual")
 
 
 class EvalReport(ReportPart):
@@ -380,6 +393,9 @@ class EvalReport(ReportPart):
     )
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = Field((), description="why the scores may be meaningless")
+    validity: ValidityPart | None = Field(
+        None, exclude_if=not_, description="expired queries and labels; null if no query or label has a limit"
+    )
     per_query: Mapping[str, Mapping[str, Mapping[str, Number]]] = Field(
         description="by system, measure and query; without queries for which the measure is not defined"
     )

@@ -27,7 +27,16 @@ from typing import NamedTuple, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, JudgeRecord, Passage, Query, RankRecord, RetrieveRecord
+from raggs.base.artifacts import (
+    MAX_GRADE,
+    MIN_GRADE,
+    JudgeRecord,
+    Passage,
+    Query,
+    RankRecord,
+    RetrieveRecord,
+    Validity,
+)
 from raggs.base.errors import DataError
 from raggs.base.jsonl import decode_json, first_fault, read_objects
 from raggs.base.tables import LABEL_ROLES, NO_COLUMNS, ColumnNames, ObjectColumns, object_id
@@ -243,6 +252,7 @@ class FileGolden(GoldenSet):
 
     Attributes:
         labels: the file of labels.
+        query_file: the file of queries; None if there is none.
     """
 
     top = 0
@@ -256,7 +266,7 @@ class FileGolden(GoldenSet):
         self.source = str(labels)
         self.lacks = stated_lacks(labels)
         self.labels = labels
-        self._questions = questions
+        self.query_file = questions
 
     def queries(self) -> Iterator[Query]:
         """Yield the queries; see `GoldenSet.queries`.
@@ -264,13 +274,13 @@ class FileGolden(GoldenSet):
         Raises:
             NotFoundError, DataError: the queries cannot be read.
         """
-        if self._questions is None:
+        if self.query_file is None:
             return
         from raggs.parts.queries.fields import load_queries
         from raggs.parts.queries.formats import JsonlQueries, JsonlQueriesConfig
 
-        reader = JsonlQueries(JsonlQueriesConfig(path=self._questions))
-        yield from map(unpacked_query, load_queries(reader, self._questions).values())
+        reader = JsonlQueries(JsonlQueriesConfig(path=self.query_file))
+        yield from map(unpacked_query, load_queries(reader, self.query_file).values())
 
     def by_query(self, *parts: SetPart) -> Iterator[GoldenQuery]:
         """Yield the queries with labels, with their grades; see `GoldenSet.by_query`."""
@@ -353,7 +363,10 @@ def labels_in(folder: Path) -> tuple[Path, Path | None] | None:
 M = TypeVar("M", bound=BaseModel)
 JUDGMENTS, UNJUDGED, ORDER, CORPUS = "judgments.jsonl", "unjudged.jsonl", "order.jsonl", "corpus.jsonl"
 LABEL_FIELDS = frozenset(  # fields of a line that are read as parts of the label
-    ("qid", "doc_id", "grade", "judge", "reason", "samples", "votes", "duplicate_of", "skipped", "error")
+    (
+        *("qid", "doc_id", "grade", "judge", "reason", "samples", "votes", "duplicate_of", "skipped", "error"),
+        *Validity.model_fields,
+    )
 )
 UNKNOWN_CONFIDENCE: Mapping[str, object] = {
     "grade": MIN_GRADE,

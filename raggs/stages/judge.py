@@ -30,15 +30,15 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from statistics import fmean
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from raggs.base.adapter import AdapterConfig, OneOf
-from raggs.base.artifacts import JudgeRecord, MergeRecord, Record
+from raggs.base.artifacts import JudgeRecord, MergeRecord, Record, Validity
 from raggs.base.errors import BudgetError
 from raggs.base.hashing import generator
 from raggs.base.judge_health import HUMAN_SOURCE, CanaryHealth, GradeShift, is_people, source_of
@@ -320,7 +320,7 @@ class JudgeStage(Stage[JudgeConfig]):
         """Return the records of one query's pool, in its order."""
         leaders = list(self._alone(pool, services))
         graded = {record.doc_id: record for record in await self._walk(leaders, config, services)}
-        return [self._shared(record, graded) for record in pool]
+        return [with_validity(self._shared(record, graded), record.metadata) for record in pool]
 
     @staticmethod
     def _alone(pool: Sequence[MergeRecord], services: GradeServices) -> Iterator[MergeRecord]:
@@ -407,6 +407,21 @@ def combine(record: MergeRecord, samples: Sequence[Judgment], judge: str) -> Jud
         distribution=shares,
         distribution_source=source,
     )
+
+
+def with_validity(graded: JudgeRecord, metadata: Mapping[str, object]) -> JudgeRecord:
+    """Return the record with the validity that the metadata of its passage states.
+
+    Only dates of the form YYYY-MM-DD and a list of document ids count. Other values of `valid_from`, `valid_until` and
+    `depends_on` remain plain metadata, because authors may use these keys in another meaning.
+    """
+    stated = {name: metadata[name] for name in Validity.model_fields if metadata.get(name)}
+    if not stated:
+        return graded
+    try:
+        return graded.model_copy(update=dict(Validity.model_validate(stated)))
+    except ValidationError:
+        return graded
 
 
 def _without_repeated_labels(said: Sequence[Judgment]) -> list[Judgment]:

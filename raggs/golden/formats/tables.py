@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar
 
-from raggs.base.artifacts import JudgeRecord, Passage, RankRecord, RetrieveRecord
+from raggs.base.artifacts import JudgeRecord, Passage, RankRecord, RetrieveRecord, Validity
 from raggs.base.errors import DataError
 from raggs.base.jsonl import read_objects
 from raggs.base.tables import IMPORT_ROLES, open_table
@@ -369,6 +369,7 @@ def _label_details(graded: JudgeRecord) -> dict[str, object]:
         "duplicate_of": graded.duplicate_of,
         "skipped": graded.skipped,
         "error": graded.error,
+        **graded.model_dump(mode="json", include={*Validity.model_fields}),
     }
     return {name: value for name, value in found.items() if value}
 

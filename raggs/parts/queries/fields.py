@@ -111,6 +111,9 @@ ALIASES = {
     "answer": ("answer", "expected_answer", "reference_answer"),
     "references": ("references",),
     "nuggets": ("nuggets",),
+    "valid_from": ("valid_from",),
+    "valid_until": ("valid_until",),
+    "depends_on": ("depends_on",),
     "metadata": ("metadata",),
 }
 MAX_QUESTION_CHARS = 100_000  # limit of a query, because every judgment and search reads the whole query
@@ -134,6 +137,8 @@ def query_of(row: Mapping[str, Any], path: Path, line: int) -> Query:
         values["qid"] = made_id(values["text"])
     values["references"] = list(_references(values, row.get(DOCUMENT), path, line))
     values["nuggets"] = [_with_list(entry) for entry in _entries(values.get("nuggets"))]
+    if "depends_on" in values:
+        values["depends_on"] = _entries(values["depends_on"])
     rest = {key: value for key, value in row.items() if key not in names.values()}
     extra = {
         replace_surrogates(key) if isinstance(key, str) else key: sound_value(value) for key, value in rest.items()
