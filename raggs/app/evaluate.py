@@ -291,14 +291,14 @@ def _of_judged(request: EvalRequest, subject: JudgedFiles | JudgedSystems, gates
 
 def _valid(golden: GoldenSet, judgments: Judgments, asked: ScaleRequest) -> tuple[Judgments, ValidityPart | None]:
     """Return the judgments that count on the requested day, and which parts of the set are not valid."""
-    from raggs.golden.validity import invalid_parts, without
+    from raggs.golden.validity import invalid_parts, valid_judgments
 
     found = invalid_parts(golden, asked.as_of or datetime.now(UTC).date())
     if not found.dated:
         return judgments, None
     left_out = asked.as_of is not None
     part = ValidityPart(day=found.day, queries=found.queries, labels=len(found.labels), left_out=left_out)
-    return without(judgments, found) if left_out else judgments, part
+    return valid_judgments(judgments, found) if left_out else judgments, part
 
 
 def _open_systems(subject: JudgedFiles, golden: GoldenSet, judgments: Judgments) -> Iterator[NamedSystem]:

@@ -25,7 +25,7 @@ from raggs.metrics.unjudged import LabelUncertainty
 BLOCK_BYTES = 1 << 20
 UNJUDGED = -1  # grade of a pooled passage without a label
 FIELDS = tuple(f'"{name}"'.encode() for name in Validity.model_fields)
-LONGEST = max(map(len, FIELDS))
+LONGEST_NAME_BYTES = max(map(len, FIELDS))
 
 
 @dataclass(frozen=True)
@@ -87,11 +87,11 @@ def _mentions_validity(path: Path) -> bool:
         while block := file.read(BLOCK_BYTES):
             if any(field in tail + block for field in FIELDS):
                 return True
-            tail = block[-LONGEST:]
+            tail = block[-LONGEST_NAME_BYTES:]
     return False
 
 
-def without(judgments: Judgments, invalid: InvalidParts) -> Judgments:
+def valid_judgments(judgments: Judgments, invalid: InvalidParts) -> Judgments:
     """Return the judgments of the valid queries. Labels that are not valid become unjudged passages.
 
     Raises:

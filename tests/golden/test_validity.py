@@ -16,7 +16,7 @@ from raggs.base.artifacts import JudgeRecord, Query
 from raggs.base.errors import DataError
 from raggs.base.jsonl import read_records
 from raggs.golden.sources import open_golden
-from raggs.golden.validity import invalid_parts, without
+from raggs.golden.validity import invalid_parts, valid_judgments
 from raggs.parts.queries.fields import load_queries
 from raggs.parts.queries.formats import CsvQueries, CsvQueriesConfig, JsonlQueries, JsonlQueriesConfig
 from raggs.parts.queries.writing import write_queries
@@ -99,7 +99,7 @@ def test_expired_queries_are_removed_and_expired_labels_are_unjudged(labels: Pat
     golden = open_golden(labels.parent)
     found = invalid_parts(golden, DAY)
     assert (found.queries, found.labels, found.dated) == (("q1",), {("q2", "b")}, True)
-    left = without(golden.judgments(), found).qrels
+    left = valid_judgments(golden.judgments(), found).qrels
     docs = [left.docs.text(row) for row in range(len(left.grade))]
     kept = {(left.qids[q], doc): int(grade) for q, doc, grade in zip(left.query, docs, left.grade, strict=True)}
     assert kept == {("q2", "b"): -1, ("q2", "c"): 3, ("q3", "a"): 4}
@@ -112,7 +112,7 @@ def test_a_day_on_which_nothing_is_valid_is_an_error(labels: Path) -> None:
     labels.with_name("queries.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     golden = open_golden(labels.parent)
     with pytest.raises(DataError, match="no query is valid on 2026-06-01"):
-        without(golden.judgments(), invalid_parts(golden, DAY))
+        valid_judgments(golden.judgments(), invalid_parts(golden, DAY))
 
 
 def test_eval_reports_or_leaves_out_what_has_expired(labels: Path, tmp_path: Path) -> None:
