@@ -100,7 +100,7 @@ class ScaleRequest:
         ends: lowest and highest grade.
         relevant: lowest relevant grade.
         gains: gain by grade, for some grades.
-        as_of: day on which queries and labels must be valid. All others are left out. None: all count, and the report
+        as_of: day on which queries and labels must be valid; the others are excluded. None: all count, and the report
             states how many are not valid today.
     """
 

@@ -296,9 +296,9 @@ def _valid(golden: GoldenSet, judgments: Judgments, asked: ScaleRequest) -> tupl
     found = invalid_parts(golden, asked.as_of or datetime.now(UTC).date())
     if not found.dated:
         return judgments, None
-    left_out = asked.as_of is not None
-    part = ValidityPart(day=found.day, queries=found.queries, labels=len(found.labels), left_out=left_out)
-    return valid_judgments(judgments, found) if left_out else judgments, part
+    excluded = asked.as_of is not None
+    part = ValidityPart(day=found.day, queries=found.queries, labels=len(found.labels), excluded=excluded)
+    return valid_judgments(judgments, found) if excluded else judgments, part
 
 
 def _open_systems(subject: JudgedFiles, golden: GoldenSet, judgments: Judgments) -> Iterator[NamedSystem]:

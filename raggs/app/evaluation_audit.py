@@ -187,7 +187,7 @@ def _differences(stored: EvalReport, fresh: EvalReport) -> Iterator[str]:
             yield f"{against}: the unjudged shares differ when the files are evaluated again"
     yield from (f"comparison of {system} on {measure}: is missing" for system, measure in pairs)
     # Without --as-of, the number of expired parts depends on the day of the evaluation.
-    by_day = {"validity"} if stored.validity and not stored.validity.left_out else set()
+    by_day = {"validity"} if stored.validity and not stored.validity.excluded else set()
     for name in EvalReport.model_fields:
         if name not in SENTENCES | FIELDS_COMPARED_IN_DETAIL | by_day and not _is_equal_json(
             _as_json_value(stored, name), _as_json_value(fresh, name)

@@ -156,7 +156,7 @@ def _iso_date(value: object) -> object:
     """Return a date unchanged if it is a date without a time or a text of the form YYYY-MM-DD.
 
     Raises:
-        ValueError: the value is anything else. pydantic alone would accept numbers of seconds and times.
+        ValueError: the value is anything else. By default, pydantic also accepts times and numbers of seconds.
     """
     if type(value) is date or (isinstance(value, str) and len(value) == len("2026-01-31")):
         return value

@@ -245,7 +245,7 @@ AsOf = Annotated[
     typer.Option(
         "--as-of",
         metavar="DATE",
-        help="Leave out queries and labels that are not valid on this day: YYYY-MM-DD or today. "
+        help="Exclude queries and labels that are not valid on this day: YYYY-MM-DD or today. "
         "[default: all count; expired ones are reported]",
     ),
 ]

@@ -341,10 +341,10 @@ def _validity(report: EvalReport) -> Iterator[str]:
         return
     counts = ((len(part.queries), "query"), (part.labels, "label"))
     parts = " and ".join(plural(count, what) for count, what in counts if count)
-    if part.left_out:
-        yield f"Left out, because not valid on {part.day}: {parts}."
+    if part.excluded:
+        yield f"Excluded, because not valid on {part.day}: {parts}."
     else:
-        yield f"Not valid on {part.day}, but counted: {parts}. To leave them out, pass --as-of {part.day}."
+        yield f"Not valid on {part.day}, but counted: {parts}. To exclude them, pass --as-of {part.day}."
 
 
 def _labels_hint(context: SummaryContext) -> Iterator[str]:

@@ -369,7 +369,7 @@ class ValidityPart(ReportPart):
     day: date = Field(description="the day; the day of the evaluation if none was requested")
     queries: tuple[str, ...] = Field(description="ids of the queries that are not valid")
     labels: int = Field(description="number of labels of valid queries that are not valid")
-    left_out: bool = Field(description="whether they were left out; otherwise they count as usual")
+    excluded: bool = Field(description="whether they were excluded; otherwise they count as usual")
 
 
 class EvalReport(ReportPart):

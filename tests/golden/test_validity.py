@@ -121,9 +121,9 @@ def test_eval_reports_or_leaves_out_what_has_expired(labels: Path, tmp_path: Pat
     assert "Not valid on" in told.stdout and "but counted: 1 query" in told.stdout
     out = tmp_path / "out"
     left = raggs(*arguments, "--as-of", "2026-06-01", "--out", out)
-    assert "Left out, because not valid on 2026-06-01: 1 query and 1 label." in " ".join(left.stdout.split())
+    assert "Excluded, because not valid on 2026-06-01: 1 query and 1 label." in " ".join(left.stdout.split())
     report = json.loads((out / "eval.json").read_text(encoding="utf-8"))
-    assert report["validity"] == {"day": "2026-06-01", "queries": ["q1"], "labels": 1, "left_out": True}
+    assert report["validity"] == {"day": "2026-06-01", "queries": ["q1"], "labels": 1, "excluded": True}
     assert report["sources"]["options"]["as_of"] == "2026-06-01"
     assert "q1" not in next(iter(next(iter(report["per_query"].values())).values()))
     assert raggs("audit", out / "eval.json").returncode == 0
