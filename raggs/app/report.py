@@ -161,11 +161,12 @@ PLAIN_TERMS = frozenset(
 
 
 LINKED_ALIASES = ("p95", "front")  # further words of the glossary that the page links
+LINKED_HEADINGS = ("name margin",)  # headings of tables that the page links in sentences
 
 
 def _terms(report: EvalReport | None) -> dict[str, str]:
     """Return the definitions of terms that a reader may not know: those of the glossary, and the report's measures."""
-    from raggs.app.catalog import glossary_entries  # imported lazily: it reads the glossary
+    from raggs.app.catalog import glossary_entries, heading_entries  # imported lazily: it reads the glossary
     from raggs.metrics.names import glossary
 
     entries = {
@@ -173,6 +174,9 @@ def _terms(report: EvalReport | None) -> dict[str, str]:
         for entry in glossary_entries().values()
         for name in entry.words
         if name == entry.words[0] or name in LINKED_ALIASES
+    }
+    entries |= {
+        name: entry.text for entry in heading_entries().values() for name in entry.words if name in LINKED_HEADINGS
     }
     measures = {} if report is None else glossary(report.measures)
     return {name: text for name, text in {**entries, **measures}.items() if name not in PLAIN_TERMS}
