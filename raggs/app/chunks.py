@@ -16,6 +16,7 @@ from raggs.app.addresses import Approve, approve_nothing, permit, permit_parts
 from raggs.base.artifacts import Query, Reference, Span
 from raggs.base.errors import ProviderError, UsageError
 from raggs.base.files import disk, write_atomic
+from raggs.base.hashing import hash_value
 from raggs.base.text import did_you_mean, plural
 from raggs.base.types import BuildProgress
 from raggs.chunking.comparing import (
@@ -50,7 +51,7 @@ from raggs.parts.chunkers import Chunker, ChunkerConfig, ChunkerContext
 from raggs.parts.chunkers.paid import GUESSED_BOUNDARY_SHARE, PaidChunker
 from raggs.parts.chunkers.semantic import EmbeddingChunker
 from raggs.parts.corpora import CutCorpus
-from raggs.parts.embedders import Embedder, EmbedderConfig
+from raggs.parts.embedders import Embedder, EmbedderConfig, FittingTexts, default_embedder
 from raggs.parts.embedders.vector_cache import KeptEmbedder
 from raggs.parts.queries import format_of
 from raggs.parts.queries.fields import DOCUMENT
@@ -232,7 +233,7 @@ class ChunkRequest:
     corpus: Path
     questions: Path
     chunkers: Sequence[str]
-    embedders: Sequence[str] = ("wordllama",)
+    embedders: Sequence[str] = ()
     cutoffs: Sequence[str] = (DEFAULT,)
     baseline: str | None = None
     unit: Unit = "characters"
@@ -265,8 +266,10 @@ class ChunkRequest:
         return {name: parse_spec(name, chunkers.REGISTRY, ChunkerConfig) for name in names}
 
     def embedder_specs(self) -> dict[str, EmbedderConfig]:
-        """Return the settings of the embedders by name; raises like `chunker_specs`."""
-        names = split_names(self.embedders, "embedder", "see: raggs list embedders")
+        """Return the settings of the embedders by name, by default of `default_embedder`; raises like
+        `chunker_specs`.
+        """
+        names = split_names(self.embedders or (default_embedder()["type"],), "embedder", "see: raggs list embedders")
         return {name: parse_spec(name, embedders.REGISTRY, EmbedderConfig) for name in names}
 
 
@@ -307,8 +310,8 @@ def _study(request: ChunkRequest, workspace: Workspace, listen: Listener) -> Chu
     """Return the input of the comparison with all documents chunked. Errors in the request are raised before any
     work.
     """
-    cutters, embeddings = _chunkers(request, workspace), _embeddings(request, workspace, listen)
-    cutoffs, names = _cutoffs(request.cutoffs), system_names(cutters, embeddings)
+    cutters, specs = _chunkers(request, workspace), request.embedder_specs()
+    cutoffs, names = _cutoffs(request.cutoffs), system_names(cutters, specs)
     if request.baseline is not None and request.baseline not in names:
         raise UsageError(f"no system has the name {request.baseline!r}", remedy=did_you_mean(request.baseline, names))
     documents = read_documents(request.corpus)
@@ -329,7 +332,7 @@ def _study(request: ChunkRequest, workspace: Workspace, listen: Listener) -> Chu
         asked=asked,
         cuts=cuts,
         notes=tuple(notes),
-        embeddings=embeddings,
+        embeddings=_embeddings(request, documents, workspace, listen),
         cutoffs=cutoffs,
         baseline=request.baseline,
         unit=request.unit,
@@ -379,9 +382,15 @@ def _chunk_documents(
     return found if made is None else replace(found, seconds=found.seconds + made.seconds)
 
 
-def _embeddings(request: ChunkRequest, workspace: Workspace, listen: Listener) -> dict[str, EmbeddingFunctions]:
+def _embeddings(
+    request: ChunkRequest, documents: Documents, workspace: Workspace, listen: Listener
+) -> dict[str, EmbeddingFunctions]:
+    """Return the embedders by name; those that must be fitted are fitted on the documents, for all chunkers alike."""
     specs = request.embedder_specs().items()
-    return {name: _embedding(name, workspace.embedder(spec), workspace, listen) for name, spec in specs}
+    texts = FittingTexts(
+        lambda: hash_value(list(documents.texts)), lambda: documents.texts, workspace.cache.at("words")
+    )
+    return {name: _embedding(name, workspace.embedder(spec).fitted(texts), workspace, listen) for name, spec in specs}
 
 
 def _embedding(name: str, embedder: Embedder, workspace: Workspace, listen: Listener) -> EmbeddingFunctions:

@@ -44,7 +44,7 @@ from raggs.llm import BudgetSettings, LLMSettings
 from raggs.llm.ledger import LEDGER_FILE as LEDGER
 from raggs.llm.prices import require_keys
 from raggs.parts import embedders, rerankers
-from raggs.parts.embedders import EmbedderConfig
+from raggs.parts.embedders import EmbedderConfig, default_embedder
 from raggs.parts.rerankers import RerankerConfig
 from raggs.parts.retrievers.reranked import RerankedConfig
 from raggs.parts.workspace import Workspace
@@ -66,7 +66,6 @@ __all__ = [
 ]
 
 CAP = 5.0  # USD, if no configuration sets a budget
-DEFAULT_EMBEDDER = "wordllama"
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ class DiagnoseRequest:
         settings: settings of the kind; omitted settings have their defaults.
         golden: run directory or file of labels; None for the golden set of the configured run, if it exists.
         embedders, rerankers: parts in the syntax of the command line, e.g. ``onnx:models/minilm``. If empty, the parts
-            of the configuration are used; without a configuration, wordllama and no reranker.
+            of the configuration are used; without a configuration, the default embedder and no reranker.
         out: folder for the reports; None for ``diagnose`` in the run directory, or in the working directory if there is
             no run.
         seed: random seed.
@@ -187,7 +186,7 @@ class DiagnoseRequest:
         own = None if self.run is None else self.run.embed.embedder
         if not self.embedders and own is not None:
             return {spec_name(own): own}
-        names = split_names(self.embedders or (DEFAULT_EMBEDDER,), "embedder", "see: raggs list embedders")
+        names = split_names(self.embedders or (default_embedder()["type"],), "embedder", "see: raggs list embedders")
         return {name: parse_spec(name, embedders.REGISTRY, EmbedderConfig) for name in names}
 
     def _rerankers(self) -> dict[str, RerankerConfig]:

@@ -35,6 +35,7 @@ from raggs.llm.prices import key_state
 from raggs.parts import corpora, retrievers
 from raggs.parts.elastic import VectorPlace
 from raggs.parts.elastic.load import Contents, IndexDocument, IndexState, Loader, LoadResult
+from raggs.parts.embedders import BUNDLED, default_embedder, default_reason
 from raggs.parts.indexes.vectors import VectorIndex
 from raggs.parts.retrievers import name_of
 
@@ -70,11 +71,13 @@ def examine(config: Path | None) -> list[HealthCheck]:
 
 def _machine() -> Iterator[HealthCheck]:
     yield HealthCheck("raggs", True, f"{__version__} on Python {platform.python_version()}")
-    for package in ("litellm", "bm25s", "wordllama", "numpy"):
+    for package in ("litellm", "bm25s", "numpy"):
         found = installed(package)
         yield HealthCheck(
             package, found is not None, found or "not installed; in a clone of raggs: pip install --force-reinstall ."
         )
+    default = default_embedder()["type"]
+    yield HealthCheck(BUNDLED, True if default == BUNDLED else None, installed(BUNDLED) or default_reason(default))
     for extra, module in EXTRAS.items():
         there = importlib.util.find_spec(module) is not None
         yield HealthCheck(

@@ -42,8 +42,7 @@ from raggs.config.source import parse_value, read_source, split_key
 from raggs.llm import BudgetSettings
 from raggs.parts import askers, embedders
 from raggs.parts import queries as formats
-from raggs.parts.embedders import Embedder, EmbedderConfig
-from raggs.parts.embedders.wordllama import WordLlamaEmbedder
+from raggs.parts.embedders import Embedder, EmbedderConfig, FittingTexts, default_embedder
 from raggs.parts.queries import format_of
 from raggs.parts.queries.fields import made_id
 from raggs.parts.queries.logs import read_log
@@ -94,14 +93,14 @@ class CalibrateRequest:
 
     Attributes:
         questions: file of questions, optionally with excerpts.
-        embedder: specification of the embedder, as on the command line.
+        embedder: specification of the embedder, as on the command line; None for the default embedder.
         corpus: name of a corpus, to use only the questions about it; None for all questions.
         workspace: folder of the caches.
         max_usd: cost limit of the embedder, in USD.
     """
 
     questions: Path
-    embedder: str = "wordllama"
+    embedder: str | None = None
     corpus: str | None = None
     workspace: Path = Path()
     max_usd: float = 5.0
@@ -163,11 +162,13 @@ def calibrate(request: CalibrateRequest, listen: Listener = ignore_event) -> Thr
     """
     if in_loop():
         return run_in_thread(lambda hear: calibrate(request, hear), listen)
-    specs = parse_spec(request.embedder, embedders.REGISTRY, EmbedderConfig)
+    specs = parse_spec(request.embedder or default_embedder()["type"], embedders.REGISTRY, EmbedderConfig)
     reader = formats.REGISTRY.load(format_of(request.questions)).Config.model_validate({"path": request.questions})
     queries = _questions_of_corpus(request, list(open_queries(reader, listen).values()))
     with Workspace(request.workspace, budget=BudgetSettings(max_usd=request.max_usd), hear=listen) as workspace:
-        return _pair_and_score(queries, workspace.embedder(specs), thresholds_for(request.corpus or "", specs.type))
+        excerpts = FittingTexts.of([each.text for query in queries for each in query.references])
+        embedder = workspace.embedder(specs).fitted(excerpts)
+        return _pair_and_score(queries, embedder, thresholds_for(request.corpus or "", specs.type))
 
 
 def _questions_of_corpus(request: CalibrateRequest, queries: list[Query]) -> list[Query]:
@@ -409,7 +410,9 @@ def _merge_near_duplicates(asked: Sequence[QuestionLines], request: ImportReques
     if request.near >= 1 or len(asked) < 2:
         return tuple(asked)
     with Workspace(Path()) as workspace:
-        vectors = workspace.embedder(WordLlamaEmbedder.Config()).embed([each.text for each in asked])
+        texts = [each.text for each in asked]
+        own = embedders.REGISTRY.load(default_embedder()["type"]).Config.model_validate(default_embedder())
+        vectors = workspace.embedder(own).fitted(FittingTexts.of(texts)).embed(texts)
     numbers: dict[str, int] = {}
     groups = [numbers.setdefault(near_duplicate_key(each.text), len(numbers)) for each in asked]
     return merge_near_lines(asked, [(gone.row, gone.of) for gone in duplicates(vectors, request.near, groups)])

@@ -15,6 +15,7 @@ from pathlib import Path
 from raggs.app.addresses import Approve, approve_nothing, permit
 from raggs.app.question_results import QuestionRunServices, QuestionsResult, estimate_questions, made_by, queries_of
 from raggs.app.run import run_folder
+from raggs.app.services import keep_default_embedder, telling_embedder
 from raggs.base.errors import UsageError
 from raggs.base.files import disk, hash_file, write_atomic
 from raggs.config.load import LoadedConfig, load_config
@@ -69,6 +70,7 @@ def open_questions(
     refuse_stored(stored)
     services = QuestionRunServices(settings, listen)
     store = RunStore(folder or questions_folder(settings), durable=lambda: bool(services.models()), pipeline=QUESTIONS)
+    keep_default_embedder(settings, store)
     runner = Runner(
         store=store,
         pipeline=QUESTIONS,
@@ -80,7 +82,7 @@ def open_questions(
         execution=_local_execution(),
         estimate=lambda: tuple(estimate_questions(services, store, looks=False)) if services.models() else (),
         outlook=lambda: tuple(estimate_questions(services, store, looks=True)),
-        listen=listen,
+        listen=telling_embedder(listen, settings, "filter"),
     )
     try:
         yield runner

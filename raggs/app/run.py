@@ -17,7 +17,7 @@ from pathlib import Path
 
 from raggs.app.addresses import Approve, approve_nothing, permit
 from raggs.app.run_result import RunResult
-from raggs.app.services import RunServices
+from raggs.app.services import RunServices, keep_default_embedder, telling_embedder
 from raggs.base.artifacts import MergeRecord
 from raggs.base.errors import UsageError
 from raggs.base.hashing import hash_value
@@ -192,7 +192,8 @@ def open_runner(
 
     Raises:
         ConfigError: the configuration holds a secret.
-        PrerequisiteError: a key would be sent to a new server (see `raggs.app.addresses`).
+        PrerequisiteError: a key would be sent to a new server (see `raggs.app.addresses`), or the default embedder is
+            not the one of the run.
     """
     settings = config.run if isinstance(config, LoadedConfig) else config
     permit(settings, ())
@@ -200,6 +201,7 @@ def open_runner(
     refuse_stored(stored)
     services, execution = RunServices(settings, listen), make_execution(settings)
     store = RunStore(folder or run_folder(settings, run_id), durable=lambda: bool(services.models()))
+    keep_default_embedder(settings, store)
     runner = Runner(
         store=store,
         pipeline=stages_of(settings),
@@ -213,7 +215,7 @@ def open_runner(
         outlook=lambda: _estimates(services, runner.standing, looks=True),
         ceilings=_ceilings,
         closing=lambda manifest: _with_human_agreement(manifest, store, settings),
-        listen=telling_unpooled(listen, services, store),
+        listen=telling_unpooled(telling_embedder(listen, settings, "embed"), services, store),
     )
     try:
         yield runner

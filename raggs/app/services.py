@@ -17,22 +17,23 @@ from functools import cached_property
 from pathlib import Path
 
 from raggs.base.artifacts import Query, names_of
-from raggs.base.errors import DataError, UsageError
+from raggs.base.errors import DataError, PrerequisiteError, UsageError
 from raggs.base.hashing import hash_value
 from raggs.base.text import FOLDING, HYGIENE, did_you_mean, plural
-from raggs.base.types import Notice
+from raggs.base.types import Notice, as_object
 from raggs.config.models import RunConfig
 from raggs.llm.prices import HIDDEN, estimate_tokens, reasons, require_keys
 from raggs.parts import retrievers
-from raggs.parts.embedders import Embedder
+from raggs.parts.embedders import BUNDLED, FITTED, Embedder, default_reason
 from raggs.parts.indexes.passages import Passages, PassageStore
 from raggs.parts.judges import Judge, Task
 from raggs.parts.retrievers import Retriever
 from raggs.parts.rewriters import Rewriter
 from raggs.parts.workspace import OpenCorpus, Workspace, judge_prompts, open_queries, place_of, read_whole
 from raggs.prompts import Prompt, load_prompt
-from raggs.runs.events import Listener, ignore_event
+from raggs.runs.events import Event, Listener, StageStarted, ignore_event
 from raggs.runs.manifests.models import UnreadableFiles
+from raggs.runs.manifests.store import RunStore
 from raggs.stages import GOLDEN
 from raggs.stages.base import Services
 from raggs.stages.embed import quotes_folded
@@ -110,6 +111,43 @@ def strange_places(queries: Mapping[str, Query], sources: Collection[str], where
     return f"{about}, so retrieval cannot find their answers: {said}"
 
 
+def _uses_default_embedder(config: RunConfig) -> bool:
+    return not ("embed" in config.model_fields_set and "embedder" in config.embed.model_fields_set)
+
+
+def keep_default_embedder(config: RunConfig, store: RunStore) -> None:
+    """Check that a default embedder is the one that the run directory was made with.
+
+    The default depends on the installed packages, so it could change without a change of the configuration.
+
+    Raises:
+        PrerequisiteError: the default was another one when the run was made.
+    """
+    if config.embed.embedder is None or not store.exists or not _uses_default_embedder(config):
+        return
+    manifest = store.manifest()
+    now, recorded = config.embed.embedder.type, as_object(as_object(manifest.config.get("embed")).get("embedder"))
+    before = recorded.get("type")
+    if manifest.stages and {now, before} == {BUNDLED, FITTED}:
+        install = f"install {BUNDLED}" if before == BUNDLED else f"set embed.embedder to {{type: {before}}}"
+        raise PrerequisiteError(
+            f"the run was made with the default embedder {before}, but the default is {now} in this environment",
+            where=store.folder,
+            remedy=f"to continue, {install}; to change it, set embed.embedder to {{type: {now}}}",
+        )
+
+
+def telling_embedder(listen: Listener, config: RunConfig, stage: str) -> Listener:
+    """Return `listen`, extended by a notice on the default embedder and its reason when `stage` starts."""
+
+    def hear(event: Event) -> None:
+        listen(event)
+        if isinstance(event, StageStarted) and event.stage == stage and config.embed.embedder is not None:
+            listen(Notice(default_reason(config.embed.embedder.type)))
+
+    return hear if _uses_default_embedder(config) else listen
+
+
 READ = f"hygiene {HYGIENE}"  # changes when raggs cleans passages in another way
 
 
@@ -155,7 +193,7 @@ class RunServices(ConfiguredParts):
     def embedder(self) -> Embedder | None:
         """Embedder; None if none is configured."""
         spec = self.config.embed.embedder
-        return None if spec is None else self.workspace.embedder(spec)
+        return None if spec is None else self.workspace.embedder(spec, corpus=self.corpus)
 
     @cached_property
     def prompts(self) -> Mapping[Task, Prompt]:

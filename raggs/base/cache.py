@@ -50,6 +50,7 @@ CACHE_NOTES: Mapping[str, str] = {  # folders of a workspace's cache, and what i
     "corpora": "corpus passages; read again from the corpus",
     "cuts": "chunks of paid chunkers; rebuilt from the paid answers",
     "vectors": "embeddings of passages and their indexes; recomputed by the embedder",
+    "words": "word vectors of the embedder lsa; fitted again on the corpus",
     "rerank": "scores of local rerankers; recomputed by the model",
     "bm25": "lexical indexes; rebuilt from the passages",
     "sweeps": "result lists of sweeps; recomputed by searching",

@@ -165,7 +165,8 @@ def eval_(
         typer.Option(
             "--embedders",
             metavar="LIST",
-            help="Embedders, separated by commas, as type:path or type:model:key=value [default: wordllama].",
+            help="Embedders, separated by commas, as type:path or type:model:key=value [default: wordllama, or "
+            "lsa if it is not installed].",
         ),
     ] = None,
     cutoffs: Annotated[
@@ -249,7 +250,7 @@ def eval_(
         corpus=corpus,
         questions=questions,
         chunkers=chunkers,
-        embedders=embedders or ("wordllama",),
+        embedders=embedders or (),
         cutoffs=cutoffs or (DEFAULT,),
         baseline=baseline,
         unit=unit,

@@ -56,7 +56,7 @@ Embedders = Annotated[
         "--embedder",
         metavar="LIST",
         help="Embedders, separated by commas, as type:path or type:model:key=value [default: that of --config, else "
-        "wordllama].",
+        "wordllama, or lsa if it is not installed].",
     ),
 ]
 Rerankers = Annotated[

@@ -278,11 +278,13 @@ def calibrate(
         Path, typer.Argument(metavar="FILE", help="File of questions with excerpts: CSV, JSONL or YAML.")
     ],
     embedder: Annotated[
-        str,
+        str | None,
         typer.Option(
-            "--embedder", metavar="NAME", help="Embedder, as type:path or type:model:key=value (raggs list embedders)."
+            "--embedder",
+            metavar="NAME",
+            help="Embedder, as type:path or type:model:key=value [default: wordllama, or lsa if it is not installed].",
         ),
-    ] = "wordllama",
+    ] = None,
     corpus: Annotated[
         str | None, typer.Option("--corpus", metavar="NAME", help="Use only questions about this document or corpus.")
     ] = None,

@@ -41,6 +41,7 @@ from raggs.golden.base import GoldenSet
 from raggs.golden.judgments import Judgments
 from raggs.golden.sources import open_golden
 from raggs.llm.rehearsal import DryRunLLM
+from raggs.parts import embedders
 from raggs.parts.embedders import Embedder, EmbedderConfig
 from raggs.parts.indexes.passages import Passages, PassageStore
 from raggs.parts.rerankers import Reranker, RerankerConfig
@@ -100,8 +101,14 @@ class Bench:
 
     @cached_property
     def embedders(self) -> Mapping[str, Embedder]:
-        """Embedders by name, in the given order; models are loaded at first use."""
-        return {name: self.workspace.embedder(spec, self.rehearsal) for name, spec in self.given.embedders.items()}
+        """Embedders by name, in the given order; models are loaded at first use.
+
+        Without a corpus, embedders that must be fitted are not fitted yet.
+        """
+        specs, corpus = self.given.embedders, None
+        if any(embedders.REGISTRY.of(spec).FITTED for spec in specs.values()) and self._corpus is not None:
+            corpus = self.workspace.corpus(self._corpus)
+        return {name: self.workspace.embedder(spec, self.rehearsal, corpus) for name, spec in specs.items()}
 
     @cached_property
     def rerankers(self) -> Mapping[str, Reranker]:

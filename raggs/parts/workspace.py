@@ -32,7 +32,7 @@ from raggs.parts import askers, chunkers, corpora, embedders, judges, queries, r
 from raggs.parts.askers import Asker, AskerContext
 from raggs.parts.chunkers import Chunker, ChunkerConfig, ChunkerContext, Document, ModelAccess
 from raggs.parts.corpora import Corpus, CorpusContext, CutCorpus, DocumentCorpus, RemoteCorpus
-from raggs.parts.embedders import Embedder, EmbedderConfig, EmbedderContext
+from raggs.parts.embedders import Embedder, EmbedderConfig, EmbedderContext, FittingTexts
 from raggs.parts.embedders.vector_cache import MAX_UNWRITTEN_VECTORS, KeptEmbedder
 from raggs.parts.indexes.passages import FILE, FORMAT, Passages, PassageStore
 from raggs.parts.judges import Calls, Judge, JudgeContext, Ordering, Task, reviews_beside
@@ -71,6 +71,7 @@ __all__ = [
 ]
 
 MAX_LISTED_IDS = 3
+PASSAGES_PER_BLOCK = 1000  # passages read at a time
 
 
 class OpenCorpus:
@@ -146,6 +147,16 @@ class OpenCorpus:
         source = self._source
         yield from source.documents() if isinstance(source, DocumentCorpus) else source.passages()
         self._tell([*source.outside(), *source.notes()])
+
+    @property
+    def fitting(self) -> FittingTexts:
+        """The passages as texts that an embedder can be fitted on; the whole corpus is read when they are needed."""
+
+        def texts() -> Iterator[str]:
+            for start in range(0, len(self.store), PASSAGES_PER_BLOCK):
+                yield from self.store.contents(start, min(start + PASSAGES_PER_BLOCK, len(self.store)))
+
+        return FittingTexts(lambda: self.store.search_hash, texts, self._cache.at("words"))
 
     def empty(self) -> DataError:
         """Return the error for a corpus without passages."""
@@ -318,11 +329,16 @@ class Workspace:
 
     # --- parts that may call language models; `llm` replaces the workspace's models ---
 
-    def embedder(self, spec: EmbedderConfig, llm: LLM | None = None) -> Embedder:
+    def embedder(self, spec: EmbedderConfig, llm: LLM | None = None, corpus: OpenCorpus | None = None) -> Embedder:
         """Return the embedder with these settings; its model is loaded at first use.
 
         All callers that do not set `llm` share it.
+
+        Args:
+            corpus: texts for an embedder that must be fitted (see `Embedder.fitted`); others do not read it.
         """
+        if corpus is not None and embedders.REGISTRY.of(spec).FITTED:
+            return self._embedders((spec, id(corpus)), lambda: self.embedder(spec, llm).fitted(corpus.fitting))
 
         def make() -> Embedder:
             return embedders.REGISTRY.of(spec)(spec, EmbedderContext(llm or self.llm, lambda: self.loop))
@@ -407,10 +423,11 @@ class Workspace:
         """Return an embedder for pieces of texts. Vectors of local models are cached by text if the workspace caches
         answers.
 
-        Vectors of paid models need no such cache, because their answers are cached.
+        Vectors of paid models need no such cache, because their answers are cached. Embedders that are fitted have
+        other vectors for each document.
         """
         made = self.embedder(spec)
-        if made.models or not self.keeps_answers:
+        if made.models or made.FITTED or not self.keeps_answers:
             return made
         return self._lending.setdefault(
             spec.model_dump_json(), KeptEmbedder(made, self.cache.at("vectors"), held=MAX_UNWRITTEN_VECTORS)
@@ -432,7 +449,7 @@ class Workspace:
         if found.models:
             raise ConfigError(
                 f"the chunker of a corpus must not make paid calls, but {found.models[0]} is paid",
-                remedy="set a local embedder in corpus.chunker, such as {type: wordllama}",
+                remedy="set a local embedder in corpus.chunker, such as {type: lsa}",
             )
         return found
 

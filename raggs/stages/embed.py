@@ -15,7 +15,7 @@ from raggs.base.languages import detect_language
 from raggs.base.settings import Causes, Settings
 from raggs.base.text import FOLDING, clean_unicode, fold_quotes, one_line
 from raggs.parts import embedders, rewriters
-from raggs.parts.embedders import Embedder, EmbedderConfig
+from raggs.parts.embedders import Embedder, EmbedderConfig, default_embedder
 from raggs.parts.rewriters import Rewriter
 from raggs.stages.base import Services, Stage, StageWork
 from raggs.stages.ordered import run_ordered
@@ -30,7 +30,7 @@ class EmbedConfig(Settings):
     """Settings of the embed stage: how queries are prepared."""
 
     embedder: EmbedderSpec | None = Field(
-        {"type": "wordllama"},
+        default_factory=default_embedder,
         validate_default=True,
         description="model that embeds queries and passages; null: no embeddings",
     )

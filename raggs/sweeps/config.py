@@ -19,6 +19,7 @@ from raggs.config.models import RunName
 from raggs.llm import BudgetSettings, LLMSettings
 from raggs.parts import chunkers, corpora, indexes, queries, rerankers, retrievers
 from raggs.parts.chunkers import ChunkerConfig
+from raggs.parts.embedders import default_embedder
 from raggs.parts.rerankers import RerankerConfig
 from raggs.parts.retrievers import RetrieverConfig
 from raggs.parts.retrievers.depth import DepthLevel
@@ -124,7 +125,10 @@ class Axes(Settings):
         ({"type": "clean"},), validate_default=True, min_length=1, description="rewriter of the queries"
     )
     embedder: Annotated[tuple[EmbedderSpec, ...], BeforeValidator(_levels)] = Field(
-        ({"type": "wordllama"},), validate_default=True, min_length=1, description="embedder"
+        default_factory=lambda: (default_embedder(),),
+        validate_default=True,
+        min_length=1,
+        description="embedder",
     )
     index: Annotated[tuple[IndexSpec, ...], BeforeValidator(_levels)] = Field(
         ({"type": "flat"},), validate_default=True, min_length=1, description="vector index"
@@ -161,7 +165,7 @@ class SystemSpec(Settings):
         {"type": "clean"}, validate_default=True, description="rewriter of the queries"
     )
     embedder: Annotated[EmbedderSpec, BeforeValidator(_named_settings)] = Field(
-        {"type": "wordllama"}, validate_default=True, description="embedder"
+        default_factory=default_embedder, validate_default=True, description="embedder"
     )
     index: Annotated[IndexSpec, BeforeValidator(_named_settings)] = Field(
         {"type": "flat"}, validate_default=True, description="vector index"

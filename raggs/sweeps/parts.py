@@ -21,6 +21,7 @@ from raggs.base.cache import OnceCache
 from raggs.base.hashing import hash_value
 from raggs.base.settings import Causes
 from raggs.base.text import FOLDING
+from raggs.parts import embedders
 from raggs.parts.embedders import Embedder, EmbedderConfig
 from raggs.parts.rerankers import Reranker, RerankerConfig, Reranking
 from raggs.parts.rerankers.boosted import BoostedConfig, boost_scores, innermost_config
@@ -65,7 +66,8 @@ class SystemParts:
 
     def embedder(self, spec: EmbedderConfig) -> Embedder:
         """Return the embedder of these settings. There is only one instance for each settings."""
-        return self._world.workspace.embedder(spec)
+        corpus = self._world.corpus if embedders.REGISTRY.of(spec).FITTED else None
+        return self._world.workspace.embedder(spec, corpus=corpus)
 
     def retriever(self, search: SystemRetriever) -> Retriever:
         """Return the retriever of this search. There is only one instance for each search."""

@@ -435,6 +435,7 @@ class NamesDiagnosis(Diagnosis[NamesFindings]):
 
     def _subject(self, bench: Bench, scorer: NameScorer, language: str) -> SubjectPart:
         drawn, seed = self._drawn(bench, language)[: scorer.runs], bench.seed
+        scorer.fit(drawn)
         base = margins(self._scores(bench, scorer, drawn, None))
         by_topic, bounds = ratio(base.name, base.topic, seed=seed)
         return SubjectPart(

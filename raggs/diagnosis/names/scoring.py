@@ -46,7 +46,7 @@ from raggs.diagnosis.names.models import (
 from raggs.evaluation.models import ReportPart
 from raggs.metrics.columns import GradeScale
 from raggs.metrics.evaluate import evaluate
-from raggs.parts.embedders import Embedder
+from raggs.parts.embedders import Embedder, FittingTexts
 from raggs.parts.perturbers import Bundle, BundleSide, ChangeFamily, Perturber, TextContext
 from raggs.parts.rerankers import Reranker
 from raggs.runs.forecast import RERANK
@@ -103,6 +103,10 @@ class NameScorer(ABC):
     def causes(self) -> Causes:
         """Return everything that can change a score."""
 
+    def fit(self, runs: Runs) -> None:
+        """Fit the scorer on the candidates of all bundles without perturbation. Most scorers need no fit."""
+        return
+
     @abstractmethod
     def score(self, runs: Runs) -> Floats:
         """Return the scores, shape (runs, questions, 5), higher is better.
@@ -148,18 +152,23 @@ class EmbedderScorer(NameScorer):
 
     def __init__(self, name: str, embedder: Embedder, runs: int, hygiene: TextCleaning, bench: Bench) -> None:
         self.name, self.runs = name, runs
-        self._embedder, self._hygiene, self._bench = embedder, hygiene, bench
+        self._given, self._hygiene, self._bench = embedder, hygiene, bench
+        self._embedder = embedder
         self._language, self._readers = "", self._new_readers()
 
     @property
     def paid(self) -> bool:
-        return bool(self._embedder.models)
+        return bool(self._given.models)
 
     def ask(self, runs: Runs) -> None:
         self.score(runs)
 
     def causes(self) -> Causes:
-        return self._embedder.causes()
+        return self._given.causes()
+
+    def fit(self, runs: Runs) -> None:
+        shown = [text for run in runs for each in run for text in each.texts[1:]]
+        self._embedder, self._language = self._given.fitted(FittingTexts.of(shown)), ""
 
     def score(self, runs: Runs) -> Floats:
         if runs[0][0].language != self._language:

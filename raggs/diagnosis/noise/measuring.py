@@ -34,7 +34,7 @@ from raggs.diagnosis.models import MeanPart
 from raggs.evaluation.models import ReportPart
 from raggs.llm.rehearsal import NOT_CACHED_MESSAGE
 from raggs.parts import noises, rewriters
-from raggs.parts.embedders import Embedder
+from raggs.parts.embedders import Embedder, FittingTexts
 from raggs.parts.noises import LANGUAGES, NOISE_LEVELS, Noise, NoiseConfig, NoiseRequest, noisy
 from raggs.parts.rewriters import Rewriter
 from raggs.stages.embed import prepare, query_vectors
@@ -397,7 +397,7 @@ class Cosines:
     ) -> None:
         self._bench, self._questions, self._config = bench, questions, config
         self._name, self._ideals = name, ideals
-        self._embedder: Embedder = bench.embedders[name]
+        self._embedder: Embedder = bench.embedders[name].fitted(FittingTexts.of([each.text for each in ideals]))
 
     def parts(self) -> Iterator[LevelPart]:
         """Yield the results by rewriter and level, starting with those without rewriting."""

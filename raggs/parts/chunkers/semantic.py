@@ -38,7 +38,7 @@ from raggs.parts.chunkers import Document, TextRange
 from raggs.parts.chunkers.recursive import recursive
 from raggs.parts.chunkers.sentence import sentences
 from raggs.parts.chunkers.sizes import MeasuredConfig, MeasuringChunker, drop_repeated_ranges
-from raggs.parts.embedders import Embedder, EmbedderConfig
+from raggs.parts.embedders import Embedder, EmbedderConfig, FittingTexts, default_embedder
 
 if TYPE_CHECKING:
     from raggs.base.arrays import Floats, Vectors
@@ -50,7 +50,7 @@ class EmbeddingConfig(MeasuredConfig):
     """Settings of chunkers that embed pieces of a text."""
 
     embedder: Annotated[EmbedderConfig, OneOf(embedders.REGISTRY)] = Field(
-        {"type": "wordllama"}, validate_default=True, description="embedder of the pieces"
+        default_factory=default_embedder, validate_default=True, description="embedder of the pieces"
     )
     piece: int = Field(PIECE, ge=1, le=100_000, description="maximum length of a piece, in `unit`")
 
@@ -77,10 +77,15 @@ class EmbeddingChunker(MeasuringChunker):
         return list(recursive(text, (0, len(text)), self.ruler, self.config.piece))
 
     def vectors(self, text: str, pieces: Sequence[TextRange], window: int) -> Vectors:
-        """Return one vector per piece, with unit length or all zeros, shape (pieces, dims)."""
+        """Return one vector per piece, with unit length or all zeros, shape (pieces, dims).
+
+        An embedder that must be fitted is fitted on the pieces of this text alone, so that the boundaries of a document
+        do not depend on other documents.
+        """
         last = len(pieces) - 1
         edges = ((pieces[max(0, at - window)][0], pieces[min(last, at + window)][1]) for at in range(len(pieces)))
-        return self.embedder.embed([text[start:end] for start, end in edges])
+        slices = [text[start:end] for start, end in edges]
+        return self.embedder.fitted(FittingTexts.of(slices)).embed(slices)
 
 
 def join_pieces(pieces: Sequence[TextRange], cuts: Sequence[int]) -> list[TextRange]:

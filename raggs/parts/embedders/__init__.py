@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -17,11 +17,46 @@ from pydantic import Field
 from raggs.base.adapter import Adapter, AdapterConfig
 from raggs.base.arrays import Vectors
 from raggs.base.hashing import hash_value
-from raggs.base.registry import Registry
+from raggs.base.registry import Registry, installed
 from raggs.base.settings import Causes, Effort
 
 if TYPE_CHECKING:
+    from raggs.base.cache import Cache
     from raggs.llm import LLM
+
+BUNDLED, FITTED = "wordllama", "lsa"  # default embedder: the first if its package is installed, otherwise the second
+
+
+def default_embedder() -> dict[str, str]:
+    """Return the settings of the default embedder, which depends on the installed packages."""
+    return {"type": FITTED if installed(BUNDLED) is None else BUNDLED}
+
+
+def default_reason(type: str) -> str:
+    """Return a sentence on why `type` is the default embedder here."""
+    if type == BUNDLED:
+        return f"embedder {BUNDLED}: the default, because its package is installed"
+    return f"embedder {FITTED}, fitted on the corpus: the default, because the package {BUNDLED} is not installed"
+
+
+@dataclass(frozen=True)
+class FittingTexts:
+    """Texts that an embedder can be fitted on; they are read only if the embedder needs them.
+
+    Attributes:
+        key: returns a hash of the texts.
+        texts: returns the texts, the same ones in the same order on every call.
+        cache: cache of fitted models; None: a model is kept in memory only.
+    """
+
+    key: Callable[[], str]
+    texts: Callable[[], Iterable[str]]
+    cache: Cache | None = None
+
+    @classmethod
+    def of(cls, texts: Sequence[str]) -> FittingTexts:
+        """Return some texts in memory."""
+        return cls(lambda: hash_value(list(texts)), lambda: texts)
 
 
 @dataclass(frozen=True)
@@ -42,6 +77,7 @@ class Embedder(Adapter, ABC):
     """Converts texts to vectors. Built as ``cls(config, context)``; loads its model at first use."""
 
     Config: ClassVar[type[EmbedderConfig]] = EmbedderConfig
+    FITTED: ClassVar[bool] = False  # whether the embedder must be fitted on texts before it can embed (see `fitted`)
 
     config: EmbedderConfig
 
@@ -65,6 +101,10 @@ class Embedder(Adapter, ABC):
     def causes(self) -> Causes:
         """Return everything that affects a vector."""
         return {**self.own_causes(), "identity": self.identity}
+
+    def fitted(self, texts: FittingTexts) -> Embedder:
+        """Return the embedder fitted on texts; the embedder itself if it needs no fit, or is already fitted."""
+        return self
 
     def check(self) -> None:
         """Check a local model by embedding one word, before any paid call.
@@ -104,6 +144,7 @@ REGISTRY: Registry[Embedder] = Registry(
     "raggs.parts.embedders:Embedder",
     {
         "litellm": "raggs.parts.embedders.litellm:LiteLLMEmbedder",
+        "lsa": "raggs.parts.embedders.lsa:LsaEmbedder",
         "onnx": "raggs.parts.embedders.onnx:OnnxEmbedder",
         "python": "raggs.parts.callables:PythonEmbedder",
         "wordllama": "raggs.parts.embedders.wordllama:WordLlamaEmbedder",

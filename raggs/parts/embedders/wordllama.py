@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from raggs.base.arrays import Floats, Ints, Vectors
-from raggs.base.errors import ProviderError
+from raggs.base.errors import PrerequisiteError, ProviderError
 from raggs.base.registry import installed
 from raggs.base.text import fold_quotes
-from raggs.parts.embedders import Embedder, EmbedderConfig
+from raggs.parts.embedders import FITTED, Embedder, EmbedderConfig
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -77,8 +77,18 @@ class WordLlamaEmbedder(Embedder):
 
     @property
     def identity(self) -> str:
-        """Identity of the vectors: version of wordllama, weights and dimensions."""
-        return f"wordllama/{installed('wordllama')}/{WEIGHTS}_{self.dims}"
+        """Identity of the vectors: version of wordllama, weights and dimensions.
+
+        Raises:
+            PrerequisiteError: the package is not installed.
+        """
+        version = installed("wordllama")
+        if version is None:
+            raise PrerequisiteError(
+                "the embedder wordllama needs the package wordllama, which is not installed",
+                remedy=f"pip install wordllama, or set another embedder: {{type: {FITTED}}} needs no package",
+            )
+        return f"wordllama/{version}/{WEIGHTS}_{self.dims}"
 
     @property
     def dims(self) -> int:
@@ -115,6 +125,7 @@ class WordLlamaEmbedder(Embedder):
 
     def _load(self) -> _WordLlamaModel:
         if self._model is None:
+            _ = self.identity  # raises an error if the package is not installed
             try:
                 self._model = _read(_folder())
             except Exception as error:  # the libraries raise various exceptions

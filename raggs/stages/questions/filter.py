@@ -256,7 +256,7 @@ def required_embedder(services: QuestionServices) -> Embedder:
     if services.embedder is None:
         raise PrerequisiteError(
             "the filter of questions needs an embedder, but embed.embedder is null",
-            remedy="set one, for example {type: wordllama}",
+            remedy="set one, for example {type: lsa}",
         )
     return services.embedder
 
