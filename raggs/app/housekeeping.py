@@ -35,7 +35,7 @@ from raggs.llm.prices import key_state
 from raggs.parts import corpora, retrievers
 from raggs.parts.elastic import VectorPlace
 from raggs.parts.elastic.load import Contents, IndexDocument, IndexState, Loader, LoadResult
-from raggs.parts.embedders import BUNDLED, default_embedder, default_reason
+from raggs.parts.embedders import default_embedder, default_reason
 from raggs.parts.indexes.vectors import VectorIndex
 from raggs.parts.retrievers import name_of
 
@@ -77,7 +77,7 @@ def _machine() -> Iterator[HealthCheck]:
             package, found is not None, found or "not installed; in a clone of raggs: pip install --force-reinstall ."
         )
     default = default_embedder()["type"]
-    yield HealthCheck(BUNDLED, True if default == BUNDLED else None, installed(BUNDLED) or default_reason(default))
+    yield HealthCheck("embedder", True, default_reason(default).removeprefix("embedder "))
     for extra, module in EXTRAS.items():
         there = importlib.util.find_spec(module) is not None
         yield HealthCheck(

@@ -3,7 +3,7 @@
 Calibration shows how many questions each threshold would remove, and pairs of texts that help you choose the threshold.
 
 The import turns logs of real users into questions: cleaned, counted, and without personal data. It runs locally;
-near-duplicates are found by the local embedder WordLlama. From a log, raggs reads one column. It stores only the text
+near-duplicates are found by the default embedder. From a log, raggs reads one column. It stores only the text
 of an entry, its frequency, and where the text occurs first. Each entry is counted once: as a question, as flagged, or
 under the reason for which it was dropped.
 
@@ -42,7 +42,7 @@ from raggs.config.source import parse_value, read_source, split_key
 from raggs.llm import BudgetSettings
 from raggs.parts import askers, embedders
 from raggs.parts import queries as formats
-from raggs.parts.embedders import Embedder, EmbedderConfig, FittingTexts, default_embedder
+from raggs.parts.embedders import BUNDLED, FITTED, Embedder, EmbedderConfig, FittingTexts, default_embedder
 from raggs.parts.queries import format_of
 from raggs.parts.queries.fields import made_id
 from raggs.parts.queries.logs import read_log
@@ -209,6 +209,7 @@ def _pair_and_score(queries: list[Query], embedder: Embedder, usual: Thresholds)
     return ThresholdCalibration(len(queries), embedder.identity, usual, pairs, (vectors, held), tuple(owner))
 
 
+MAX_LSA_DIMS = 1024
 DEFAULT_NEAR_COSINE = 0.92  # WordLlama's cosine above which two questions count as the same
 LINES_PER_PROGRESS = 5000
 MIN_LANGUAGE_SHARE = 0.05
@@ -410,9 +411,10 @@ def _merge_near_duplicates(asked: Sequence[QuestionLines], request: ImportReques
     if request.near >= 1 or len(asked) < 2:
         return tuple(asked)
     with Workspace(Path()) as workspace:
-        texts = [each.text for each in asked]
-        own = embedders.REGISTRY.load(default_embedder()["type"]).Config.model_validate(default_embedder())
-        vectors = workspace.embedder(own).fitted(FittingTexts.of(texts)).embed(texts)
+        texts, found = [each.text for each in asked], default_embedder()["type"]
+        # lsa with few dimensions takes questions for equal that differ only in a rare name
+        spec = parse_spec(found if found == BUNDLED else f"{FITTED}:{MAX_LSA_DIMS}", embedders.REGISTRY, EmbedderConfig)
+        vectors = workspace.embedder(spec).fitted(FittingTexts.of(texts)).embed(texts)
     numbers: dict[str, int] = {}
     groups = [numbers.setdefault(near_duplicate_key(each.text), len(numbers)) for each in asked]
     return merge_near_lines(asked, [(gone.row, gone.of) for gone in duplicates(vectors, request.near, groups)])

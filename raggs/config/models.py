@@ -92,7 +92,7 @@ class RunConfig(Settings):
     corpus: CorpusSpec = Field(description="source of the passages")
     queries: QueriesSpec = Field(description="source of the queries")
     query_ids: tuple[str, ...] = Field((), description="ids of the queries to run; empty: all queries")
-    embed: EmbedConfig = EmbedConfig()
+    embed: EmbedConfig = Field(default_factory=EmbedConfig)
     retrieve: RetrieveConfig = RetrieveConfig()
     merge: MergeConfig = MergeConfig()
     judge: JudgeConfig

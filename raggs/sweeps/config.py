@@ -268,7 +268,7 @@ class SweepConfig(Settings):
     )
     corpus: CorpusSpec | None = Field(None, description="settings of the corpus; null for the golden set's corpus")
     queries: QueriesSpec | None = Field(None, description="settings of the queries; null for the golden set's queries")
-    axes: Axes = Axes()
+    axes: Axes = Field(default_factory=Axes)
     excluded: tuple[dict[str, object], ...] = Field(
         (), description="combinations to omit: levels by axis; a level is a name, some settings, or a list of these"
     )

@@ -131,12 +131,12 @@ class FilterConfig(Settings):
     excerpt: Cosine | None = Field(
         None,
         description="remove a question if its cosine with one of its excerpts is below this; null: 0.15 for "
-        "wordllama, otherwise 0.41",
+        "wordllama, 0.35 for lsa, otherwise 0.41",
     )
     duplicate: Cosine | None = Field(
         None,
         description="remove a question if its cosine with an earlier one is above this; null: 0.85 for wordllama, "
-        "otherwise 0.7",
+        "0.95 for lsa, otherwise 0.7",
     )
     corpora: Mapping[str, ThresholdSettings] = Field(
         default_factory=dict,
