@@ -5,7 +5,9 @@ Takes a minute and the package index, so it runs where RAGGS_WHEEL_TEST is set (
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -46,10 +48,22 @@ def test_the_wheel_runs_a_whole_pipeline_outside_the_checkout(tmp_path: Path) ->
     (run,) = (path.parent for path in (tmp_path / "demo" / "runs").glob("*/manifest.json"))
     assert "Audit passed" in call(raggs, "audit", run, cwd=tmp_path)
 
-    quickstart = tmp_path / "quickstart"
-    quickstart.mkdir()
+    assert _run_quickstart(raggs, tmp_path / "bundled") == "wordllama"
+    call(python, "-m", "pip", "uninstall", "-q", "-y", "wordllama", "safetensors", cwd=tmp_path)
+    assert _run_quickstart(raggs, tmp_path / "elsewhere") == "lsa", "as on a platform for which wordllama has no wheel"
+    again = [str(raggs), "run", "--config", "bundled/raggs.yaml"]
+    refused = subprocess.run(again, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert refused.returncode == 3 and "the default embedder wordllama" in refused.stderr
+
+
+def _run_quickstart(raggs: Path, folder: Path) -> str:
+    """Run the quickstart twice in a new folder, audit it, and return the type of its embedder."""
+    folder.mkdir()
     for file in (ROOT / "examples" / "quickstart").iterdir():
         if file.is_file():
-            (quickstart / file.name).write_bytes(file.read_bytes())
-    call(raggs, "run", "--config", "quickstart/raggs.yaml", cwd=tmp_path)
-    assert "Nothing to do" in call(raggs, "run", "--config", "quickstart/raggs.yaml", cwd=tmp_path)
+            shutil.copy(file, folder)
+    call(raggs, "run", "--config", "raggs.yaml", cwd=folder)
+    assert "Nothing to do" in call(raggs, "run", "--config", "raggs.yaml", cwd=folder)
+    assert "Audit passed" in call(raggs, "audit", "runs/quickstart", cwd=folder)
+    manifest = json.loads((folder / "runs" / "quickstart" / "manifest.json").read_text())
+    return str(manifest["stages"]["embed"]["params"]["embedder"]["type"])

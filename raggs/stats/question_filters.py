@@ -93,8 +93,8 @@ THRESHOLDS: Mapping[str, Thresholds] = {  # by corpus, from a table of the repor
 }
 # Thresholds of embedders whose cosines have another range. All of the report's 472 questions had passed its filters.
 # With WordLlama, the report's thresholds would remove 63 of them as duplicates and 197 because of an excerpt. The
-# thresholds below remove 1 and 20. Those of lsa, fitted on the five documents of the report, follow the same rule: the 99th
-# percentile of the highest cosine with an earlier question, and the 5th of the lowest cosine with an excerpt.
+# thresholds below remove 1 and 20. Those of lsa, fitted on the five documents of the report, follow the same rule: the
+# 99th percentile of the highest cosine with an earlier question, and the 5th of the lowest cosine with an excerpt.
 OF_EMBEDDERS: Mapping[str, Thresholds] = {
     "wordllama": Thresholds(excerpt=0.15, duplicate=0.85),
     "lsa": Thresholds(excerpt=0.35, duplicate=0.95),

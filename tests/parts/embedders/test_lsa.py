@@ -1,4 +1,4 @@
-"""LSA: its vectors against an exact SVD, the same bytes in any process, the cache of the fit, and texts without words."""
+"""LSA: its vectors against an exact SVD, the same bytes in any process, the cache of the fit, texts without words."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -37,7 +38,7 @@ def random_rows(rows, columns, seed=0):
 
 def dense(matrix):
     found = np.zeros((len(matrix.starts) - 1, matrix.width))
-    for row, (start, stop) in enumerate(zip(matrix.starts, matrix.starts[1:], strict=False)):
+    for row, (start, stop) in enumerate(pairwise(matrix.starts)):
         found[row, matrix.columns[start:stop]] = matrix.values[start:stop]
     return found
 
@@ -130,7 +131,7 @@ def test_memory_is_bounded_by_evenly_spaced_windows():
     assert module._spaced(map(str, range(8)), 8) == list("01234567")
     assert module._spaced(map(str, range(9)), 8) == list("02468")
     kept = module._spaced(map(str, range(1000)), 8)
-    assert 4 <= len(kept) <= 8 and len({int(b) - int(a) for a, b in zip(kept, kept[1:], strict=False)}) == 1
+    assert 4 <= len(kept) <= 8 and len({int(b) - int(a) for a, b in pairwise(kept)}) == 1
 
 
 def test_the_most_frequent_words_are_kept(monkeypatch):
