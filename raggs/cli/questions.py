@@ -295,7 +295,7 @@ def calibrate(
             metavar="COSINE",
             min=-1,
             max=1,
-            help="Similarity above which questions are duplicates [default: 0.70; wordllama 0.85; lsa 0.95].",
+            help="Similarity above which questions are duplicates [default: 0.70, wordllama 0.85, lsa 0.95].",
         ),
     ] = None,
     excerpt: Annotated[
@@ -305,7 +305,7 @@ def calibrate(
             metavar="COSINE",
             min=-1,
             max=1,
-            help="Similarity below which an excerpt is off-topic [default: 0.41; wordllama 0.15; lsa 0.35].",
+            help="Similarity below which an excerpt is off-topic [default: 0.41, wordllama 0.15, lsa 0.35].",
         ),
     ] = None,
     ask: Annotated[

@@ -106,7 +106,7 @@ class Bench:
         Without a corpus, embedders that must be fitted are not fitted yet.
         """
         specs, corpus = self.given.embedders, None
-        if any(embedders.REGISTRY.of(spec).FITTED for spec in specs.values()) and self._corpus is not None:
+        if any(embedders.REGISTRY.of(spec).NEEDS_FIT for spec in specs.values()) and self._corpus is not None:
             corpus = self.workspace.corpus(self._corpus)
         return {name: self.workspace.embedder(spec, self.rehearsal, corpus) for name, spec in specs.items()}
 

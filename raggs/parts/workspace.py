@@ -337,7 +337,7 @@ class Workspace:
         Args:
             corpus: texts for an embedder that must be fitted (see `Embedder.fitted`); others do not read it.
         """
-        if corpus is not None and embedders.REGISTRY.of(spec).FITTED:
+        if corpus is not None and embedders.REGISTRY.of(spec).NEEDS_FIT:
             return self._embedders((spec, id(corpus)), lambda: self.embedder(spec, llm).fitted(corpus.fitting))
 
         def make() -> Embedder:
@@ -427,7 +427,7 @@ class Workspace:
         other vectors for each document.
         """
         made = self.embedder(spec)
-        if made.models or made.FITTED or not self.keeps_answers:
+        if made.models or made.NEEDS_FIT or not self.keeps_answers:
             return made
         return self._lending.setdefault(
             spec.model_dump_json(), KeptEmbedder(made, self.cache.at("vectors"), held=MAX_UNWRITTEN_VECTORS)

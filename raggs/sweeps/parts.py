@@ -66,7 +66,7 @@ class SystemParts:
 
     def embedder(self, spec: EmbedderConfig) -> Embedder:
         """Return the embedder of these settings. There is only one instance for each settings."""
-        corpus = self._world.corpus if embedders.REGISTRY.of(spec).FITTED else None
+        corpus = self._world.corpus if embedders.REGISTRY.of(spec).NEEDS_FIT else None
         return self._world.workspace.embedder(spec, corpus=corpus)
 
     def retriever(self, search: SystemRetriever) -> Retriever:

@@ -72,7 +72,7 @@ def test_a_run_is_not_continued_with_another_default(tmp_path: Path, monkeypatch
 def test_wordllama_without_its_package_is_an_error_with_a_remedy(tmp_path: Path, without: None) -> None:
     project = make_project(tmp_path / "demo", embed={"embedder": {"type": "wordllama"}})
     said = run(project, code=3)
-    assert "needs the package wordllama, which is not installed" in said and "{type: lsa} needs no package" in said
+    assert "needs the package wordllama, which is not installed" in said and "needs no package: {type: lsa}" in said
 
 
 def test_lsa_runs_again_when_the_corpus_changes_and_gives_the_same_bytes_elsewhere(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ class EmbeddingChunker(MeasuringChunker):
     def vectors(self, text: str, pieces: Sequence[TextRange], window: int) -> Vectors:
         """Return one vector per piece, with unit length or all zeros, shape (pieces, dims).
 
-        An embedder that must be fitted is fitted on the pieces of this text alone, so that the boundaries of a document
+        An embedder that must be fitted is fitted on the pieces of this text, so that the boundaries of a document
         do not depend on other documents.
         """
         last = len(pieces) - 1

@@ -24,19 +24,23 @@ if TYPE_CHECKING:
     from raggs.base.cache import Cache
     from raggs.llm import LLM
 
-BUNDLED, FITTED = "wordllama", "lsa"  # default embedder: the first if its package is installed, otherwise the second
+PACKAGED_EMBEDDER, FALLBACK_EMBEDDER = (
+    "wordllama",
+    "lsa",
+)  # default embedder: the first if its package is installed, otherwise the second
 
 
 def default_embedder() -> dict[str, str]:
     """Return the settings of the default embedder, which depends on the installed packages."""
-    return {"type": FITTED if installed(BUNDLED) is None else BUNDLED}
+    return {"type": FALLBACK_EMBEDDER if installed(PACKAGED_EMBEDDER) is None else PACKAGED_EMBEDDER}
 
 
 def default_reason(type: str) -> str:
     """Return a sentence on why `type` is the default embedder here."""
-    if type == BUNDLED:
-        return f"embedder {BUNDLED}: the default, because its package is installed"
-    return f"embedder {FITTED}, fitted on the corpus: the default, because the package {BUNDLED} is not installed"
+    if type == PACKAGED_EMBEDDER:
+        return f"embedder {PACKAGED_EMBEDDER}: the default, because its package is installed"
+    reason = f"because the package {PACKAGED_EMBEDDER} is not installed"
+    return f"embedder {FALLBACK_EMBEDDER}, fitted on the corpus: the default, {reason}"
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,7 @@ class Embedder(Adapter, ABC):
     """Converts texts to vectors. Built as ``cls(config, context)``; loads its model at first use."""
 
     Config: ClassVar[type[EmbedderConfig]] = EmbedderConfig
-    FITTED: ClassVar[bool] = False  # whether the embedder must be fitted on texts before it can embed (see `fitted`)
+    NEEDS_FIT: ClassVar[bool] = False  # whether the embedder must be fitted on texts before it can embed (see `fitted`)
 
     config: EmbedderConfig
 

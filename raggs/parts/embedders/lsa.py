@@ -1,6 +1,6 @@
 """Latent semantic analysis: word vectors fitted on the corpus itself, by a truncated SVD of its TF-IDF matrix.
 
-The embedder needs no model, no package besides numpy, and no download. It knows only the words of the corpus.
+The embedder needs no model and no download, and its algebra uses only numpy. It knows only the words of the corpus.
 
 Texts are split into windows of at most `WORDS_PER_WINDOW` words. Each window is a row of a sparse matrix, with one
 column per search word of BM25 (stems without accents and stop words). An entry is ``(1 + ln tf) ln((n + 1) / df)``,
@@ -52,7 +52,7 @@ ITERATIONS = 6
 ROWS_PER_BLOCK = 64
 GRID = 2**16  # components are multiples of 1 / GRID
 NOISE = 1e-10  # directions with a smaller share of the largest variance are rounding errors
-WORDS, VECTORS = "words.json", "vectors.npy"
+WORDS_FILE, VECTORS_FILE = "words.json", "vectors.npy"
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,8 @@ class WordVectors:
         import numpy as np
 
         known = {"languages": self.languages, "words": list(self.rows)}
-        (folder / WORDS).write_text(json.dumps(known), encoding="utf-8")
-        np.save(folder / VECTORS, self.vectors, allow_pickle=False)
+        (folder / WORDS_FILE).write_text(json.dumps(known), encoding="utf-8")
+        np.save(folder / VECTORS_FILE, self.vectors, allow_pickle=False)
 
     @classmethod
     def read(cls, folder: Path) -> WordVectors:
@@ -99,8 +99,8 @@ class WordVectors:
         import numpy as np
 
         with disk(folder, "check the folder's permissions", "the word vectors cannot be read"):
-            known = json.loads((folder / WORDS).read_text(encoding="utf-8"))
-            vectors = np.load(folder / VECTORS, allow_pickle=False)
+            known = json.loads((folder / WORDS_FILE).read_text(encoding="utf-8"))
+            vectors = np.load(folder / VECTORS_FILE, allow_pickle=False)
         if len(vectors) != len(known["words"]):
             raise DataError("words and vectors differ in number", where=folder, remedy="delete the folder")
         return cls(tuple(known["languages"]), {word: row for row, word in enumerate(known["words"])}, vectors)
@@ -110,7 +110,7 @@ class LsaEmbedder(Embedder):
     """Latent semantic analysis, fitted on the corpus: no model, no download, any platform."""
 
     PACKAGES = ("numpy", "PyStemmer")
-    FITTED = True
+    NEEDS_FIT = True
 
     class Config(EmbedderConfig):
         type: Literal["lsa"] = "lsa"
@@ -272,7 +272,7 @@ class _SparseRows:
 def principal_directions(matrix: _SparseRows, dims: int) -> Floats:
     """Return the first right singular vectors of a matrix as columns, shape (columns, at most dims).
 
-    Directions without variance are left out. The largest component of each vector is positive.
+    Directions without variance are omitted. The largest component of each vector is positive.
     """
     import numpy as np
     from threadpoolctl import ThreadpoolController

@@ -21,7 +21,7 @@ from raggs.base.arrays import Floats, Ints, Vectors
 from raggs.base.errors import PrerequisiteError, ProviderError
 from raggs.base.registry import installed
 from raggs.base.text import fold_quotes
-from raggs.parts.embedders import FITTED, Embedder, EmbedderConfig
+from raggs.parts.embedders import FALLBACK_EMBEDDER, Embedder, EmbedderConfig
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -86,7 +86,7 @@ class WordLlamaEmbedder(Embedder):
         if version is None:
             raise PrerequisiteError(
                 "the embedder wordllama needs the package wordllama, which is not installed",
-                remedy=f"pip install wordllama, or set another embedder: {{type: {FITTED}}} needs no package",
+                remedy=f"pip install wordllama, or set an embedder that needs no package: {{type: {FALLBACK_EMBEDDER}}}",
             )
         return f"wordllama/{version}/{WEIGHTS}_{self.dims}"
 
