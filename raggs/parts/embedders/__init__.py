@@ -24,10 +24,8 @@ if TYPE_CHECKING:
     from raggs.base.cache import Cache
     from raggs.llm import LLM
 
-PACKAGED_EMBEDDER, FALLBACK_EMBEDDER = (
-    "wordllama",
-    "lsa",
-)  # default embedder: the first if its package is installed, otherwise the second
+# the default embedder: the first if its package is installed, otherwise the second
+PACKAGED_EMBEDDER, FALLBACK_EMBEDDER = "wordllama", "lsa"
 
 
 def default_embedder() -> dict[str, str]:

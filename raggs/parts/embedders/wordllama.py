@@ -86,7 +86,7 @@ class WordLlamaEmbedder(Embedder):
         if version is None:
             raise PrerequisiteError(
                 "the embedder wordllama needs the package wordllama, which is not installed",
-                remedy=f"pip install wordllama, or set an embedder that needs no package: {{type: {FALLBACK_EMBEDDER}}}",
+                remedy=f"install it, or set an embedder that needs no package: {{type: {FALLBACK_EMBEDDER}}}",
             )
         return f"wordllama/{version}/{WEIGHTS}_{self.dims}"
 
