@@ -28,6 +28,8 @@ from raggs.parts.reviews import note_draw, read_plan
 
 ROOT = Path(__file__).resolve().parents[1]
 START = ROOT / "docs" / "start"
+HOW_TO = ROOT / "docs" / "how-to"
+GUIDES = ("queries-from-traces.md",)
 README = ROOT / "README.md"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 REST = "…"
@@ -109,7 +111,7 @@ def prepared(name: str, folder: Path) -> Path:
     shutil.copytree(ROOT / "examples", folder / "examples", ignore=shutil.ignore_patterns("runs", "sweeps"))
     if name == "human-labels.md":
         run_steps(list(steps((START / "evaluate-your-retriever.md").read_text(encoding="utf-8"))), folder)
-    return README if name == "README.md" else START / name
+    return README if name == "README.md" else HOW_TO / name if name in GUIDES else START / name
 
 
 def grade_plan(project: Path) -> None:
@@ -132,7 +134,7 @@ def grade_plan(project: Path) -> None:
 TUTORIALS = ("first-golden-set.md", "evaluate-your-retriever.md", "human-labels.md", "compare-two-systems.md")
 
 
-@pytest.mark.parametrize("name", TUTORIALS)
+@pytest.mark.parametrize("name", TUTORIALS + GUIDES)
 def test_a_tutorial_runs_and_prints_what_it_shows(name: str, tmp_path: Path) -> None:
     path = prepared(name, tmp_path)
     page = path.read_text(encoding="utf-8")

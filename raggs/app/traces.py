@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from raggs.base.artifacts import Query
-from raggs.base.errors import DataError, UsageError
+from raggs.base.errors import DataError, NotFoundError, UsageError
 from raggs.base.files import atomic_writer, disk
 from raggs.base.text import did_you_mean, plural
 from raggs.base.types import BuildProgress
@@ -198,6 +198,8 @@ def _with_golden_ids(
     """Return queries with the ids of the golden set's queries that have the same words, and how many these are."""
     if golden is None:
         return logged, None
+    if not golden.exists():
+        raise NotFoundError("no such golden set or run", where=golden, remedy="check the path")
     ids: dict[str, str] = {}
     for query in open_golden(golden).queries():
         ids.setdefault(same_key(query.text), query.qid)

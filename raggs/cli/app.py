@@ -218,6 +218,7 @@ COMMANDS: dict[str, str | CommandGroup] = {
         {
             "make": "questions:make",
             "import": "user_queries:import_",
+            "gaps": "user_queries:gaps",
             "calibrate": "questions:calibrate",
         },
         usual="make",

@@ -1,9 +1,9 @@
-"""`raggs questions import`: queries of users from logs and traces."""
+"""`raggs questions import` and `gaps`: queries of users from logs and traces, compared with a golden set."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from raggs.cli.boundary import Debug
-from raggs.cli.options import Json, Quiet, with_option_groups
+from raggs.cli.options import Confidence, Details, Json, Quiet, typed, with_option_groups
 from raggs.cli.plain_text import say, say_json
 
 if TYPE_CHECKING:
@@ -265,3 +265,84 @@ def _lines(found: QuestionImportResult) -> Iterator[str]:
 
 def _counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in counts.items())
+
+
+@with_option_groups
+def gaps(
+    golden: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory or golden set, e.g. runs/demo.")],
+    paths: Annotated[
+        list[Path],
+        typer.Option("--traces", "-t", metavar="FILE", help="File of traces. Repeatable.", show_default=False),
+    ],
+    traces: TraceFlags,
+    count: Annotated[int, typer.Option("--n", "-n", metavar="N", min=1, help="Number of queries to propose.")] = 20,
+    similarity: Annotated[
+        float,
+        typer.Option(
+            "--similarity",
+            metavar="COSINE",
+            min=0,
+            max=1,
+            help="Cosine from which a query of the set covers a query of users; the default is for wordllama.",
+        ),
+    ] = 0.45,
+    embedder: Annotated[
+        str,
+        typer.Option(
+            "--embedder", metavar="NAME", help="Embedder, as type:path or type:model:key=value (raggs list embedders)."
+        ),
+    ] = "wordllama",
+    max_usd: Annotated[
+        float, typer.Option("--max-usd", metavar="USD", min=0, help="Cap for the cost of the embedder, in USD.")
+    ] = 5.0,
+    confidence: Confidence = 0.95,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="File for the proposed queries: .jsonl, .csv or .yaml."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    details: Details = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Find the kinds of user queries that a golden set misses, and the queries to label next.
+
+    Queries of traces are grouped by meaning. A query is covered if a query of the set is similar. The proposed queries
+    are from kinds with many searches, many failure signals and few labelled queries. Personal data is masked.
+
+    \b
+    Examples:
+      raggs questions gaps runs/demo --traces traces.jsonl
+      raggs questions gaps runs/demo --traces traces.json.gz --n 50 --out next.jsonl
+    """
+    from raggs.app.question_gaps import GapsRequest, find_gaps, gaps_json, lay_out_gaps, summarise_gaps
+    from raggs.cli.documents import show_summary, show_sweep
+    from raggs.cli.progress import listener
+    from raggs.cli.screen import open_console
+    from raggs.runs.events import ignore_event
+
+    wanted = (count, similarity, embedder, confidence, out, force)
+    request = GapsRequest(golden, paths, traces.options(), *wanted, max_usd=max_usd)
+    display = listener(quiet or as_json)
+    with display or nullcontext():
+        found = find_gaps(request, display or ignore_event)
+    if as_json:
+        say_json(json.dumps(gaps_json(found), indent=2))
+    elif not quiet:
+        if details:
+            show_sweep(lay_out_gaps(found), open_console())
+        else:
+            show_summary(summarise_gaps(found, _after_gaps(golden, paths, out, found.proposed)), open_console())
+        if found.file is not None:
+            say(str(found.file))
+
+
+def _after_gaps(golden: Path, paths: list[Path], out: Path | None, proposed: Sequence[object]) -> str:
+    """Return the command to run next: one that writes the proposed queries, or one that labels them."""
+    if not proposed:
+        return ""
+    if out is None:
+        named = " ".join(f"--traces {typed(path)}" for path in paths)
+        return f"raggs questions gaps {typed(golden)} {named} --out next.jsonl"
+    return f"raggs run --config raggs.yaml --set queries.path={typed(out)} --set name=next"

@@ -56,16 +56,23 @@ CREATE TABLE texts (id INTEGER PRIMARY KEY, text TEXT UNIQUE, key TEXT, spot INT
     first INTEGER, place TEXT, personal TEXT);
 CREATE TABLE searches (trace INTEGER, span INTEGER, text INTEGER, seq INTEGER, start REAL, latency REAL, top REAL,
     failed INTEGER, results INTEGER, hits TEXT, PRIMARY KEY (trace, span));
-CREATE TABLE requests (trace INTEGER PRIMARY KEY, text INTEGER, seq INTEGER, start REAL, latency REAL, failed INTEGER);
+CREATE TABLE requests (trace INTEGER PRIMARY KEY, text INTEGER, seq INTEGER, start REAL, latency REAL, failed INTEGER,
+    reason TEXT);
+CREATE TABLE unusable (trace INTEGER PRIMARY KEY);
 CREATE TABLE feedback (trace INTEGER, span INTEGER, value REAL);
 CREATE TABLE spans (span INTEGER PRIMARY KEY, trace INTEGER);
+"""
+REQUEST = """
+INSERT INTO requests VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (trace) DO UPDATE SET text = excluded.text,
+    seq = excluded.seq, start = excluded.start, latency = excluded.latency, failed = excluded.failed
+WHERE requests.text IS NULL
 """
 JOIN = """
 CREATE INDEX by_text ON searches (text);
 UPDATE feedback SET trace = (SELECT trace FROM spans WHERE spans.span = feedback.span) WHERE trace = 0;
 UPDATE feedback SET trace = (SELECT trace FROM searches WHERE searches.span = feedback.span LIMIT 1)
     WHERE trace IS NULL OR trace = 0;
-DELETE FROM requests WHERE trace IN (SELECT trace FROM searches);
+DELETE FROM requests WHERE trace IN (SELECT trace FROM searches UNION ALL SELECT trace FROM unusable);
 CREATE TABLE opinions AS SELECT trace, MIN(value) AS low, MAX(value) AS high FROM feedback GROUP BY trace;
 CREATE UNIQUE INDEX by_trace ON opinions (trace);
 CREATE INDEX requested ON requests (text);
@@ -79,6 +86,7 @@ FROM texts JOIN (
 ) AS found ON found.text = texts.id LEFT JOIN opinions ON opinions.trace = found.trace
 ORDER BY texts.key, texts.times DESC, texts.first
 """
+UNUSABLE_REQUESTS = "SELECT reason, COUNT(*) FROM requests WHERE text IS NULL AND reason != '' GROUP BY reason"
 MASKED_KINDS = """
 SELECT texts.personal, COUNT(*) FROM texts JOIN
     (SELECT text FROM searches UNION ALL SELECT text FROM requests) AS found ON found.text = texts.id
@@ -152,6 +160,7 @@ class TraceCounts:
         dropped: omitted searches and requests, by reason.
         skipped: skipped broken lines.
         masked: searches and requests with masked personal data, by kind.
+        masked_searches: number of these searches and requests.
         documents: retrieved documents: "id" or "text" (found in the corpus by id or by text), "unmapped" (not in the
             corpus), "logged" (no corpus is given), "repeated" (twice in a list).
         retrievers: searches by the name of their span.
@@ -166,6 +175,7 @@ class TraceCounts:
     dropped: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
     masked: Counter[str] = field(default_factory=Counter)
+    masked_searches: int = 0
     documents: Counter[str] = field(default_factory=Counter)
     retrievers: Counter[str] = field(default_factory=Counter)
     falling: int = 0
@@ -313,12 +323,30 @@ class TraceLog:
             found = [next(ids) for _ in event.documents or ()]
             reason = fault(text) if event.query else NO_QUERY
             if reason is not None:
-                self.counts.dropped[reason] += 1
+                self._note_unusable(event, reason)
                 continue
             self._seq += 1
             if (number := self._text_number(*self._without_personal_data(text), place)) is not None:
                 self._store(event, number, found)
         self._pending.clear()
+
+    def _note_unusable(self, event: TracedSearch, reason: str) -> None:
+        """Count a search without a usable query, so that its request does not count as a request without a search.
+
+        A request is counted at the end, if its trace has no search.
+        """
+        self._seq += 1
+        if event.documents is None:
+            self._store_request(event, None, reason)
+        else:
+            self.counts.dropped[reason] += 1
+            self._data.execute("INSERT OR IGNORE INTO unusable VALUES (?)", (_number(event.trace),))
+
+    def _store_request(self, event: TracedSearch, text: int | None, reason: str = "") -> None:
+        """Store the first usable request of a trace."""
+        trace = _number(event.trace) or -self._seq
+        values = (trace, text, self._seq, event.start_s, event.latency_ms, event.failed, reason)
+        self._data.execute(REQUEST, values)
 
     def _named(self, documents: Sequence[TracedDocument]) -> list[tuple[str, str]]:
         """Return an id for each document, and how it was found (see `TraceCounts.documents`).
@@ -373,8 +401,7 @@ class TraceLog:
         span = _number(event.span) or -self._seq
         times = (event.start_s, event.latency_ms)
         if event.documents is None:
-            values = (trace, text, self._seq, *times, event.failed)
-            self._data.execute("INSERT OR IGNORE INTO requests VALUES (?, ?, ?, ?, ?, ?)", values)
+            self._store_request(event, text)
             return
         hits = _hits(event.documents, ids)
         top = event.documents[0].score if event.documents else None
@@ -396,9 +423,11 @@ class TraceLog:
             with self._storing():
                 self._data.executescript(JOIN)
             self.counts.searches = int(self._data.execute("SELECT COUNT(*) FROM searches").fetchone()[0])
-            self.counts.requests = int(self._data.execute("SELECT COUNT(*) FROM requests").fetchone()[0])
+            self.counts.requests = int(self._data.execute("SELECT COUNT(text) FROM requests").fetchone()[0])
+            self.counts.dropped.update(dict(self._data.execute(UNUSABLE_REQUESTS)))
             for kinds, count in self._data.execute(MASKED_KINDS):
                 self.counts.masked.update(dict.fromkeys(kinds.split(), count))
+                self.counts.masked_searches += count
             self._joined = True
 
     def queries(self) -> list[LoggedQuery]:
