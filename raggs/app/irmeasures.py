@@ -31,7 +31,8 @@ DEFAULT_MAX_GRADE = 4  # highest grade, as in gdeval, unless the labels contain 
 GOLDEN = (1, 5)
 COUNTS = frozenset({"NumQ", "NumRel", "NumRet"})
 SOME_LEFT_OUT = "Accuracy"  # undefined for a query whose list contains no pair of different grades
-NEEDS_MORE = frozenset({"alpha_ndcg", "nrbp", "ra_nwg_novel", "containment"})  # these measures need facets or answers
+# these measures need facets, answers or evidence sets
+NEEDS_MORE = frozenset({"alpha_ndcg", "nrbp", "ra_nwg_novel", "containment", "evidence_recall", "complete"})
 
 
 class DefinedMean(measures.MeanAgg):

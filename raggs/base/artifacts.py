@@ -190,6 +190,36 @@ class Validity(Frozen):
         return (self.valid_from or day) <= day <= (self.valid_until or day)
 
 
+MAX_EVIDENCE_SETS = 64
+MAX_EVIDENCE_PASSAGES = 16  # per query; bounds the exact computation over tied passages
+
+
+def _minimal_sets(sets: Groups) -> Groups:
+    """Return the evidence sets of a query unchanged.
+
+    Raises:
+        ValueError: a set is empty, repeats a passage, or contains all passages of another set; or there are too many.
+    """
+    for number, members in enumerate(sets, start=1):
+        if not members:
+            raise ValueError(f"evidence set {number} is empty")
+        if len(set(members)) < len(members):
+            raise ValueError(f"evidence set {number} contains a passage twice")
+        for other, fewer in enumerate(sets, start=1):
+            if other != number and set(fewer) <= set(members):
+                raise ValueError(f"evidence set {number} contains all passages of set {other}, which suffice")
+    passages = len({doc_id for members in sets for doc_id in members})
+    if len(sets) > MAX_EVIDENCE_SETS or passages > MAX_EVIDENCE_PASSAGES:
+        raise ValueError(
+            f"{len(sets)} evidence sets with {passages} passages; at most {MAX_EVIDENCE_SETS} sets with "
+            f"{MAX_EVIDENCE_PASSAGES} passages are allowed"
+        )
+    return sets
+
+
+EvidenceSets = Annotated[Groups, AfterValidator(_minimal_sets)]
+
+
 class Query(Validity):
     """A query as its author wrote it."""
 
@@ -199,6 +229,9 @@ class Query(Validity):
     answer: str | None = Field(None, description="the expected answer")
     references: tuple[Reference, ...] = Field((), description="excerpts of the corpus that answer it")
     nuggets: tuple[Nugget, ...] = Field((), description="facts that an answer needs")
+    evidence: EvidenceSets = Field(
+        (), exclude_if=not_, description="minimal sets of passage ids; all passages of one set suffice for an answer"
+    )
     metadata: Metadata = Field(default_factory=dict, description="additional data from the author")
 
 

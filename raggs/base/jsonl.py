@@ -258,6 +258,18 @@ UNIQUE = json.JSONDecoder(
 )
 
 
+def mentions(path: Path, names: Iterable[str]) -> bool:
+    """Return whether a file contains one of the names, without parsing it."""
+    wanted = [name.encode() for name in names]
+    longest, tail = max(map(len, wanted)), b""
+    with path.open("rb") as file:
+        while block := file.read(MAX_BATCH_BYTES):
+            if any(each in tail + block for each in wanted):
+                return True
+            tail = block[-longest:]
+    return False
+
+
 def read_records(path: Path, model: type[M]) -> Iterator[M]:
     """Yield the records of an artifact, each line validated.
 

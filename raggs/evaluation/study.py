@@ -30,6 +30,7 @@ from raggs.golden.sources import NamedSystem
 from raggs.metrics.columns import Qrels, Run
 from raggs.metrics.evaluate import Evaluation, measure_hits
 from raggs.metrics.hits import Hits, Ties, find_hits
+from raggs.metrics.measures.evidence import find_evidence
 from raggs.metrics.measures.novelty import with_first
 from raggs.metrics.names import MeasureSpec, parse_measure
 from raggs.metrics.unjudged import ShownPassages, TopPassages, difference_ends, top_of, unjudged_depth
@@ -253,6 +254,9 @@ def hits_of(judgments: Judgments, system: NamedSystem, scoring: ScoringSettings)
     # only facets need complete lists
     if hits.facet is not None and any(named.measure.FACETS for named in scoring.measures):
         hits = with_first(hits, system.run, {**judgments.facets, **scoring.facets}, scoring.ties)
+    if judgments.evidence and any(named.measure.EVIDENCE for named in scoring.measures):
+        found = find_evidence(judgments.qrels, system.run, judgments.evidence, scoring.ties, judgments.facets)
+        hits = replace(hits, evidence=found)
     if scoring.answer_rank is not None:
         ranks = [scoring.answer_rank.get(qid, math.nan) for qid in judgments.qrels.qids]
         hits = replace(hits, answer_rank=np.array(ranks))

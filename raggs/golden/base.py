@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import AliasChoices, Field, field_validator
 
-from raggs.base.artifacts import Frozen, JudgeRecord, Passage, Query, RankRecord, RetrieveRecord
+from raggs.base.artifacts import Frozen, Groups, JudgeRecord, Passage, Query, RankRecord, RetrieveRecord
 from raggs.base.hashing import canonical_json
 from raggs.parts.file_shapes import AS_GRADED, GradeFormat
 from raggs.parts.queries.writing import query_facts
@@ -136,6 +136,14 @@ class GoldenSet(ABC):
     @abstractmethod
     def queries(self) -> Iterator[Query]:
         """Yield the queries as their authors wrote them, sorted by id. If only labels are known, yield nothing."""
+
+    def evidence(self) -> dict[str, Groups]:
+        """Return the evidence sets by query, for the queries that have any.
+
+        Raises:
+            NotFoundError, DataError: the queries cannot be read.
+        """
+        return {query.qid: query.evidence for query in self.queries() if query.evidence}
 
     @abstractmethod
     def by_query(self, *parts: SetPart) -> Iterator[GoldenQuery]:

@@ -30,6 +30,7 @@ from pydantic import BaseModel, ValidationError
 from raggs.base.artifacts import (
     MAX_GRADE,
     MIN_GRADE,
+    Groups,
     JudgeRecord,
     Passage,
     Query,
@@ -38,7 +39,7 @@ from raggs.base.artifacts import (
     Validity,
 )
 from raggs.base.errors import DataError
-from raggs.base.jsonl import decode_json, first_fault, read_objects
+from raggs.base.jsonl import decode_json, first_fault, mentions, read_objects
 from raggs.base.tables import LABEL_ROLES, NO_COLUMNS, ColumnNames, ObjectColumns, object_id
 from raggs.base.trec import SeenPairs
 from raggs.base.types import as_list, as_object, as_text
@@ -91,7 +92,7 @@ class GivenGolden(GoldenSet):
     def judgments(self, scale: GradeScale | None = None) -> Judgments:
         """Return the grades; see `GoldenSet.judgments`."""
         qrels: Qrels = qrels_of(self._given, scale)
-        return Judgments(self.source, qrels)
+        return Judgments(self.source, qrels, evidence=self.evidence())
 
 
 def queries_of(given: object) -> dict[str, Query]:
@@ -177,7 +178,7 @@ class RewordedGolden(GoldenSet):
 
     def judgments(self, scale: GradeScale | None = None) -> Judgments:
         """Return the grades; see `GoldenSet.judgments`."""
-        return self._golden.judgments(scale)
+        return replace(self._golden.judgments(scale), evidence=self.evidence())
 
 
 PACKED_COLUMN = "raggs"
@@ -282,6 +283,11 @@ class FileGolden(GoldenSet):
         reader = JsonlQueries(JsonlQueriesConfig(path=self.query_file))
         yield from map(unpacked_query, load_queries(reader, self.query_file).values())
 
+    def evidence(self) -> dict[str, Groups]:
+        """Return the evidence sets by query; see `GoldenSet.evidence`."""
+        # a file of a set without evidence is not parsed
+        return super().evidence() if self.query_file and mentions(self.query_file, ["evidence"]) else {}
+
     def by_query(self, *parts: SetPart) -> Iterator[GoldenQuery]:
         """Yield the queries with labels, with their grades; see `GoldenSet.by_query`."""
         known, grades = {query.qid: query for query in self.queries()}, grades_of(self.labels, self.columns)
@@ -310,6 +316,7 @@ class FileGolden(GoldenSet):
             origin=stated_origin(labels),
             warnings=tuple(stated_fall(labels)),
             sources=stated_sources(labels),
+            evidence=self.evidence(),
         )
 
 

@@ -7,6 +7,7 @@ exist in many corpora. So only the content of the corpora shows whether two runs
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from raggs.base.arrays import Ints
-from raggs.base.artifacts import artifact_file
+from raggs.base.artifacts import Groups, artifact_file
 from raggs.base.errors import DataError
 from raggs.base.judge_health import GATE_FAILED_TEXT, HUMAN_SOURCE
 from raggs.base.text import shorten
@@ -109,6 +110,7 @@ class Judgments:
         warnings: sentences about a judge that did not reach its required quality.
         sources: number of grades by source, without copied grades of near-duplicates; empty if no grade comes from a
             human.
+        evidence: evidence sets by query, for the queries that have any.
     """
 
     source: str
@@ -118,6 +120,7 @@ class Judgments:
     origin: DataOrigin = UNKNOWN_ORIGIN
     warnings: tuple[str, ...] = ()
     sources: Mapping[str, int] = field(default_factory=dict)
+    evidence: Mapping[str, Groups] = field(default_factory=dict)
 
     def on_scale(self, relevant: int | None = None, gains: Mapping[int, float] | None = None) -> Judgments:
         """Return the same grades with another threshold of relevance, or with other gains.
@@ -180,6 +183,8 @@ class Judgments:
         docs = qrels.docs.take(order).tolist()
         parts = ("\0".join(qrels.qids).encode(), qrels.query.astype("<i8").tobytes(), b"\0".join(docs))
         found = hashlib.sha256()
-        for part in (*parts, qrels.grade[order].astype("<i8").tobytes()):
+        known = frozenset(qrels.qids)
+        sets = [json.dumps([qid, each]).encode() for qid, each in sorted(self.evidence.items()) if qid in known]
+        for part in (*parts, qrels.grade[order].astype("<i8").tobytes(), *sets):
             found.update(len(part).to_bytes(8, "little") + part)
         return found.hexdigest()

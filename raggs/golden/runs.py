@@ -21,6 +21,7 @@ import numpy as np
 from raggs.base.artifacts import (
     MAX_GRADE,
     MIN_GRADE,
+    Groups,
     JudgeRecord,
     MergeRecord,
     Query,
@@ -30,6 +31,7 @@ from raggs.base.artifacts import (
     RetrieveRecord,
 )
 from raggs.base.errors import DataError
+from raggs.base.jsonl import mentions
 from raggs.base.judge_health import GATE_FAILED_TEXT, HUMAN_SOURCE, JudgeHealth, source_of
 from raggs.base.types import as_object
 from raggs.golden.base import FUSION_NAME, GoldenProvenance, GoldenQuery, GoldenSet, SetPart
@@ -100,6 +102,11 @@ class RunGolden(GoldenSet):
         """
         return self.run.typed("queries", QueryRecord)
 
+    def evidence(self) -> dict[str, Groups]:
+        """Return the evidence sets by query; see `GoldenSet.evidence`."""
+        path = self.run.file("queries")
+        return super().evidence() if path.is_file() and mentions(path, ["evidence"]) else {}
+
     def by_query(self, *parts: SetPart) -> Iterator[GoldenQuery]:
         """Yield the queries with their parts; see `GoldenSet.by_query`."""
         wanted = parts or get_args(SetPart)
@@ -132,7 +139,7 @@ class RunGolden(GoldenSet):
     def judgments(self, scale: GradeScale | None = None) -> Judgments:
         """Return the grades; see `GoldenSet.judgments`."""
 
-        return columns_of(self.run, self._orders(), scale)
+        return replace(columns_of(self.run, self._orders(), scale), evidence=self.evidence())
 
     def _orders(self) -> Iterator[RankRecord]:
         return self.run.typed("rank", RankRecord) if self._ranked else iter(())

@@ -15,6 +15,7 @@ import numpy as np
 
 from raggs.base.artifacts import JudgeRecord, Query, Validity
 from raggs.base.errors import DataError
+from raggs.base.jsonl import mentions
 from raggs.golden.base import GoldenSet
 from raggs.golden.files import FileGolden, words_of
 from raggs.golden.judgments import Judgments
@@ -22,10 +23,7 @@ from raggs.golden.runs import RunGolden
 from raggs.metrics.columns import IdColumn
 from raggs.metrics.unjudged import LabelUncertainty
 
-BLOCK_BYTES = 1 << 20
 UNJUDGED = -1  # grade of a pooled passage without a label
-FIELDS = tuple(f'"{name}"'.encode() for name in Validity.model_fields)
-LONGEST_NAME_BYTES = max(map(len, FIELDS))
 
 
 @dataclass(frozen=True)
@@ -81,14 +79,7 @@ def _labels(golden: GoldenSet) -> Iterator[JudgeRecord]:
 
 
 def _mentions_validity(path: Path) -> bool:
-    """Return whether a file contains the name of a field of `Validity` in quotes."""
-    tail = b""
-    with path.open("rb") as file:
-        while block := file.read(BLOCK_BYTES):
-            if any(field in tail + block for field in FIELDS):
-                return True
-            tail = block[-LONGEST_NAME_BYTES:]
-    return False
+    return mentions(path, Validity.model_fields)
 
 
 def valid_judgments(judgments: Judgments, invalid: InvalidParts) -> Judgments:

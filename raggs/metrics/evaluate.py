@@ -18,6 +18,7 @@ from raggs.base.arrays import Floats
 from raggs.base.errors import DataError
 from raggs.metrics.columns import GradeScale, Labels, Lists, Qrels, Run
 from raggs.metrics.hits import Hits, Ties, find_hits
+from raggs.metrics.measures.evidence import find_evidence
 from raggs.metrics.measures.novelty import with_first
 from raggs.metrics.names import ByMeasure, MeasureSpec, parse_measures
 from raggs.stats.intervals import Interval, bootstrap_means
@@ -97,6 +98,7 @@ def evaluate(
     condensed: bool = False,
     facets: Mapping[str, str] | None = None,
     answer_rank: Mapping[str, float] | None = None,
+    evidence: Mapping[str, Sequence[Sequence[str]]] | None = None,
     confidence: float = 0.95,
     seed: int = 1,
 ) -> Evaluation:
@@ -116,6 +118,7 @@ def evaluate(
         facets: facet or source of each passage, judged or unjudged; needed by ra_nwg_novel, alpha_ndcg and nrbp.
         answer_rank: for containment, the first rank whose text contains the answer, by query; inf if no text does (see
             `raggs.evaluation.samples.answer_rank`).
+        evidence: for evidence_recall and complete, the sets of passages of each query that suffice for an answer.
         confidence: confidence level of the intervals, in 0 to 1.
         seed: random seed of the bootstrap intervals.
 
@@ -131,6 +134,8 @@ def evaluate(
         hits = with_first(hits, system, facets, ties)
     if answer_rank is not None:
         hits = replace(hits, answer_rank=np.array([answer_rank.get(qid, np.nan) for qid in labels.qids]))
+    if evidence is not None:
+        hits = replace(hits, evidence=find_evidence(hits.qrels, system, evidence, ties))
     wanted = parse_measures(measures or (GOLDEN_MEASURES if labels.scale.golden else USUAL_ELSEWHERE))
     return measure_hits(hits.condensed() if condensed else hits, wanted, confidence=confidence, seed=seed)
 

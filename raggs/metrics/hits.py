@@ -20,6 +20,25 @@ Ties = Literal["trec", "file"]
 
 
 @dataclass(frozen=True)
+class EvidenceHits:
+    """Ranks of the passages of evidence sets in a run, judged or not.
+
+    Attributes:
+        set_query: shape (sets,), number of each set's query in `qrels.qids`.
+        member_set: shape (members,), number of the set of each member; a member is a passage of one set.
+        member: shape (n,), number of the member for which each retrieved passage counts. A near-duplicate counts, too.
+        rank, start, size: shape (n,), as in `Hits`; within a query, the rank identifies the passage.
+    """
+
+    set_query: Ints
+    member_set: Ints
+    member: Ints
+    rank: Ints
+    start: Ints
+    size: Ints
+
+
+@dataclass(frozen=True)
 class Hits:
     """Retrieved judged passages, sorted by query and rank.
 
@@ -41,6 +60,7 @@ class Hits:
             is expected. None if texts are unknown.
         reading: character ranges of the retrieved passages; None if offsets are unknown, and for condensed lists.
         pooled: shape (n,), number of pooled but unjudged passages above the row; None if the judgments have none.
+        evidence: passages of evidence sets in the complete lists; None if no set is known, and for condensed lists.
     """
 
     qrels: Qrels
@@ -58,6 +78,7 @@ class Hits:
     answer_rank: Floats | None = None
     reading: RetrievedSpans | None = None
     pooled: Ints | None = None
+    evidence: EvidenceHits | None = None
 
     @cached_property
     def grade(self) -> Ints:
@@ -127,6 +148,7 @@ class Hits:
             reading=None,
             first=None,
             pooled=None,
+            evidence=None,
         )
 
 

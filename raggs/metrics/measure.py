@@ -74,6 +74,7 @@ class Measure(ABC):
     ALIASES: ClassVar[tuple[str, ...]] = ()
     GOLDEN: ClassVar[bool] = False  # whether the measure needs the grades 1 to 5 of a golden set
     FACETS: ClassVar[bool] = False  # whether the measure needs the facets of passages
+    EVIDENCE: ClassVar[bool] = False  # whether the measure needs evidence sets
     TIES: ClassVar[bool] = True  # whether the modes E, range, bias, min and max are implemented
 
     def __getitem__(self, name: str) -> float:

@@ -16,7 +16,8 @@ from raggs.metrics.columns import Qrels
 from raggs.metrics.measures import REGISTRY
 
 UTILITIES = {name for name in REGISTRY if name.endswith("[utility]")}  # need a ranking: see test_belief
-TIED = sorted(name for name in REGISTRY if REGISTRY.load(name).TIES and name not in UTILITIES)
+EVIDENCE = {name for name in REGISTRY if REGISTRY.load(name).EVIDENCE}  # need evidence sets: see test_evidence
+TIED = sorted(name for name in REGISTRY if REGISTRY.load(name).TIES and name not in UTILITIES | EVIDENCE)
 MODES = ("E", "min", "max", "range", "bias")
 GRADES = st.none() | st.integers(1, 5)
 SCORED = st.lists(st.tuples(st.sampled_from([1.0, 2.0, 2.0, 3.0]), GRADES), max_size=6)

@@ -109,7 +109,8 @@ class ImportedSet(GoldenSet):
         labels = {
             query.qid: {one.doc_id: one.grade for one in query.grades if one.grade is not None} for query in self.given
         }
-        return Judgments(self.source, Qrels.of(labels, scale or (self.form.scale if self.form else None)))
+        qrels = Qrels.of(labels, scale or (self.form.scale if self.form else None))
+        return Judgments(self.source, qrels, evidence=self.evidence())
 
 
 class Importer(ABC):

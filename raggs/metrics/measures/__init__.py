@@ -34,6 +34,8 @@ REGISTRY: Registry[Measure] = Registry(
         "span_recall4": "raggs.metrics.measures.hits:SpanRecall4",
         "span_precision4": "raggs.metrics.measures.hits:SpanPrecision4",
         "ra_nwg_novel": "raggs.metrics.measures.novelty:RaNwgNovel",
+        "evidence_recall": "raggs.metrics.measures.evidence:EvidenceRecall",
+        "complete": "raggs.metrics.measures.evidence:Complete",
         "alpha_ndcg": "raggs.metrics.measures.novelty:AlphaNdcg",
         "nrbp": "raggs.metrics.measures.novelty:Nrbp",
         "net_utility": "raggs.metrics.measures.gains:NetUtility",

@@ -114,6 +114,7 @@ ALIASES = {
     "valid_from": ("valid_from",),
     "valid_until": ("valid_until",),
     "depends_on": ("depends_on",),
+    "evidence": ("evidence",),
     "metadata": ("metadata",),
 }
 MAX_QUESTION_CHARS = 100_000  # limit of a query, because every judgment and search reads the whole query
