@@ -200,9 +200,9 @@ def _minimal_sets(sets: Groups) -> Groups:
     Raises:
         ValueError: a set is empty, repeats a passage, or contains all passages of another set; or there are too many.
     """
+    if not all(sets):
+        raise ValueError(f"evidence set {[*map(bool, sets)].index(False) + 1} is empty")
     for number, members in enumerate(sets, start=1):
-        if not members:
-            raise ValueError(f"evidence set {number} is empty")
         if len(set(members)) < len(members):
             raise ValueError(f"evidence set {number} contains a passage twice")
         for other, fewer in enumerate(sets, start=1):

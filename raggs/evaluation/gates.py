@@ -412,7 +412,7 @@ def _unjudged(change: _Change) -> tuple[tuple[UnjudgedTopPart, ...], DifferenceB
         named = parse_measure(change.measure)
     except UsageError:  # the measures of samples with their own cutoffs are called name@k
         return (), None
-    if ours is None or change.study is None:
+    if ours is None or change.study is None or named.measure.EVIDENCE:  # grades do not change evidence sets
         return (), None
     theirs = _earlier_lists(change, ours)
     tops = {change.name: ours.top} | ({} if theirs is None else {EARLIER_LABEL.format(change.earlier): theirs.top})

@@ -25,6 +25,7 @@ from raggs.metrics.columns import GradeScale, Qrels, Run, belief_of
 from raggs.metrics.hits import Hits, find_hits
 from raggs.metrics.measure import Measure
 from raggs.metrics.measures import REGISTRY, aliases
+from raggs.metrics.measures.evidence import find_evidence
 
 V = TypeVar("V")
 
@@ -276,6 +277,7 @@ LABELS = {
     "three": {"a": 1, "b": 4, "c": 2},
 }
 RANKED = {("one", "b"): (4.4, 0.3), ("one", "f"): (3.7, 0.3), ("two", "a"): (4.2, 0.0), ("two", "c"): (4.8, 0.5)}
+EVIDENCE = {"one": [["a", "x"], ["b"]], "two": [["a", "c"], ["b", "c", "d"]]}
 LISTS = {
     "one": {"d": 9.0, "a": 8.0, "x": 8.0, "c": 6.0, "f": 5.0, "b": 4.0},
     "two": {"c": 3.0, "b": 2.0, "y": 1.5, "a": 1.0},
@@ -288,6 +290,7 @@ def definitions() -> dict[str, str]:
     qrels = Qrels.of(LABELS, GradeScale.of(1, 5))
     pairs = ((qid, doc_id) for qid in qrels.qids for doc_id in LABELS[qid])
     hits = find_hits(replace(qrels, belief=belief_of(pairs, RANKED)), Run.of(LISTS), "trec")
+    hits = replace(hits, evidence=find_evidence(qrels, Run.of(LISTS), EVIDENCE))
     return {name: _line(name, hits) for name in REGISTRY.builtin}
 
 

@@ -199,7 +199,7 @@ class _Bounder:
 
     def _bounds(self, group: _OpenQueries) -> DifferenceBounds:
         measure = self._measure
-        if isinstance(measure, Containment):  # depends on texts, not on grades
+        if isinstance(measure, Containment) or measure.EVIDENCE:  # depends on texts or sets, not on grades
             return DifferenceBounds(np.full(len(group.query), np.nan), np.full(len(group.query), np.nan))
         found = None
         if not self._named.mode or (self._named.mode in PLAIN_MODES and not self._tied):

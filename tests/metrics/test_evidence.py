@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import permutations, product
+from itertools import chain, permutations, product
 from statistics import fmean
 
 import pytest
@@ -40,7 +40,7 @@ def plain(name, top, sets, duplicates):
 def orders(scores):
     """Every order of the passages of a list; equal scores in any order."""
     groups = [[doc for doc in scores if scores[doc] == score] for score in sorted(set(scores.values()), reverse=True)]
-    return [sum(map(list, parts), []) for parts in product(*(permutations(group) for group in groups))]
+    return [[*chain(*parts)] for parts in product(*(permutations(group) for group in groups))]
 
 
 def hits_of(scores, sets, duplicates):

@@ -19,7 +19,9 @@ from raggs.metrics.measures import REGISTRY
 FACETED = {"ra_nwg_novel", "alpha_ndcg", "nrbp"}  # see test_facets.py
 UTILITIES = {"ndcg[utility]", "ra_nwg[utility]", "recall[utility]"}  # need a ranking: see test_belief
 EVIDENCE = {"evidence_recall", "complete"}  # see test_evidence.py
-SPECIAL = FACETED | UTILITIES | EVIDENCE | {"containment", "span_recall4", "span_precision4"}  # need facets, texts or places
+SPECIAL = (
+    FACETED | UTILITIES | EVIDENCE | {"containment", "span_recall4", "span_precision4"}
+)  # need facets, texts or places
 GRID = [(alpha, cap4, cap3) for alpha in (0, 0.5, 1, 2) for cap4 in (0.75, 1.0) for cap3 in (0.20, 0.25, 0.33)]
 
 

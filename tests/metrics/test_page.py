@@ -38,6 +38,7 @@ class Example(NamedTuple):
     found: dict[str, float] | list[str]
     facets: dict[str, str]
     answer: float
+    evidence: list[list[str]]
 
 
 class Row(NamedTuple):
@@ -71,7 +72,8 @@ def block(lines):
     scored = {doc: float(score) for doc, _, score in (part.partition("=") for part in listed) if score}
     order = list(scored or listed)
     rank = order.index(parts["answer"]) + 1 if "answer" in parts else math.nan
-    return Example({doc: int(g) for doc, g in pairs["judged"].items()}, scored or listed, pairs["facets"], rank)
+    sets = [members.split("+") for members in parts.get("evidence", "").split()]
+    return Example({doc: int(g) for doc, g in pairs["judged"].items()}, scored or listed, pairs["facets"], rank, sets)
 
 
 def graded(pool, shown):
@@ -80,7 +82,9 @@ def graded(pool, shown):
     for number, grade in enumerate(map(int, pool.split())):
         judged[f"d{number}"] = grade
         free[str(grade)].append(f"d{number}")
-    return Example(judged, [f"x{n}" if g == "-" else free[g].pop() for n, g in enumerate(shown.split())], {}, math.nan)
+    return Example(
+        judged, [f"x{n}" if g == "-" else free[g].pop() for n, g in enumerate(shown.split())], {}, math.nan, []
+    )
 
 
 def cells(line):
@@ -116,6 +120,7 @@ def test_a_number_is_what_its_arithmetic_and_the_code_say(row):
         scale=(1, 5),
         facets=example.facets,
         answer_rank={"q": example.answer},
+        evidence={"q": example.evidence},
     ).per_query[row.measure]["q"]
     assert ours == pytest.approx(arithmetic(row.by_hand), abs=1e-12, nan_ok=True)
     assert row.value == ("NA" if math.isnan(ours) else f"{round(ours, 4):g}")

@@ -163,7 +163,7 @@ def test_the_value_and_the_expectation_lie_between_the_extremes(scored, k):
             assert least - 1e-9 <= mean <= most + 1e-9
 
 
-@pytest.mark.parametrize("name", sorted(set(REGISTRY) - set(TIED) - UTILITIES))
+@pytest.mark.parametrize("name", sorted(set(REGISTRY) - set(TIED) - UTILITIES - EVIDENCE))
 def test_a_measure_without_known_ties_says_so(name):
     with pytest.raises(UsageError, match="not defined for"):
         parse_measure(f"E[{name}@1]")

@@ -208,7 +208,7 @@ def _subset_chances(counts: Sequence[int], size: int, drawn: int) -> tuple[Float
 
 
 class EvidenceRecall(_Evidence):
-    """Largest share of the passages of an evidence set that are in the top k."""
+    """Largest share of an evidence set that is in the top k."""
 
     NAME = "evidence_recall"
     FORMULA = "max over evidence sets E of |E and the top k| / |E|"
@@ -219,7 +219,7 @@ class EvidenceRecall(_Evidence):
 
 
 class Complete(_Evidence):
-    """Whether all passages of an evidence set are in the top k."""
+    """Whether an evidence set is in the top k as a whole."""
 
     NAME = "complete"
     FORMULA = "1 if the top k holds all passages of an evidence set, else 0"

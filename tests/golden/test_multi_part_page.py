@@ -1,0 +1,43 @@
+"""The files and commands of docs/how-to/multi-part-answers.md, executed in the order of the page."""
+
+from __future__ import annotations
+
+import doctest
+import json
+import re
+import shlex
+from pathlib import Path
+
+from support.project import raggs
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "multi-part-answers.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+BLOCK = re.compile(r"`([\w./]+\.(?:jsonl|trec))`:\n\n```\w+\n(.*?)```", re.DOTALL)
+
+
+def written(folder: Path) -> Path:
+    """Write the files of the page into a folder."""
+    for name, text in BLOCK.findall(TEXT):
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_the_example_has_the_values_that_the_page_states(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(written(tmp_path))
+    command = next(line for line in TEXT.splitlines() if line.startswith("raggs eval"))
+    found = raggs(*shlex.split(command)[1:], "--out", "out", cwd=tmp_path)
+    assert found.returncode == 0, found.stderr
+    report = json.loads((tmp_path / "out" / "eval.json").read_text(encoding="utf-8"))
+    values = report["per_query"]["words"]
+    assert values["complete@2"] == {"q1": 0.0, "q2": 1.0}
+    assert values["complete@3"] == {"q1": 1.0, "q2": 1.0}
+    assert values["evidence_recall@2"] == {"q1": 0.5, "q2": 1.0}
+    assert "`complete@2` is 0.5 and `complete@3` is 1" in TEXT
+
+
+def test_the_code_of_the_page_runs() -> None:
+    plain = re.sub(r"^```.*$", "", TEXT, flags=re.MULTILINE)
+    test = doctest.DocTestParser().get_doctest(plain, {}, PAGE.name, None, 0)
+    assert test.examples and not doctest.DocTestRunner().run(test).failed
