@@ -111,7 +111,7 @@ class JsonlQueriesConfig(AdapterConfig):
 
 
 class JsonlQueries(QueryReader):
-    """One JSON object per line: text, and optionally _id, language, answer, references, nuggets, evidence, validity."""
+    """One JSON object per line: text, and optionally _id, language, answer, references, evidence and more."""
 
     Config = JsonlQueriesConfig
     config: JsonlQueriesConfig
