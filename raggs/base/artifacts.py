@@ -22,6 +22,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from raggs.base.document import Column
 from raggs.base.text import clean_passage
+from raggs.base.types import MAX_EVIDENCE_PASSAGES
 
 
 class Frozen(BaseModel):
@@ -191,7 +192,6 @@ class Validity(Frozen):
 
 
 MAX_EVIDENCE_SETS = 64
-MAX_EVIDENCE_PASSAGES = 16  # per query; bounds the exact computation over tied passages
 
 
 def _minimal_sets(sets: Groups) -> Groups:

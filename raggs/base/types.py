@@ -19,6 +19,7 @@ Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | 
 JsonObject: TypeAlias = dict[str, Json]
 TreePath: TypeAlias = tuple[str | int, ...]  # keys and positions from the root of a tree
 Number: TypeAlias = float | None  # None: undefined
+MAX_EVIDENCE_PASSAGES = 16  # in all evidence sets of a query; bounds the exact computation over tied passages
 
 
 def finite_or_none(value: float) -> Number:

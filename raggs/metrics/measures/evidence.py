@@ -15,8 +15,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from raggs.base.arrays import Flags, Floats, Ints
-from raggs.base.artifacts import MAX_EVIDENCE_PASSAGES
 from raggs.base.errors import DataError
+from raggs.base.types import MAX_EVIDENCE_PASSAGES
 from raggs.metrics.columns import IdColumn, Qrels, Run
 from raggs.metrics.hits import EvidenceHits, Hits, Ties, find_hits
 from raggs.metrics.measure import Measure
