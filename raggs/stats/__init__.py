@@ -10,4 +10,5 @@ correction, annotation_value          scores corrected by human labels, passages
 index_loss, score_precision, search_depth, name_margins, retrieval_traits   mathematics of the diagnoses
 question_filters, question_wording    filters for generated questions, rules that generate questions
 personal_data                         detection and masking of personal data in query logs
+query_coverage                        coverage of user queries by a golden set, and the choice of queries to label
 """
