@@ -18,9 +18,12 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 NEEDED = ("raggs/runs/manifests/store.py", "raggs/stages/rank.py", "raggs/diagnosis/names/people.txt", "raggs/py.typed")
 
-pytestmark = pytest.mark.skipif(
-    not os.environ.get("RAGGS_WHEEL_TEST"), reason="set RAGGS_WHEEL_TEST=1 (a minute, package index)"
-)
+pytestmark = [
+    pytest.mark.skipif(
+        not os.environ.get("RAGGS_WHEEL_TEST"), reason="set RAGGS_WHEEL_TEST=1 (a minute, package index)"
+    ),
+    pytest.mark.timeout(900),
+]
 
 
 def call(*command: object, cwd: Path) -> str:
