@@ -131,7 +131,13 @@ def grade_plan(project: Path) -> None:
     )
 
 
-TUTORIALS = ("first-golden-set.md", "evaluate-your-retriever.md", "human-labels.md", "compare-two-systems.md")
+TUTORIALS = (
+    "first-golden-set.md",
+    "evaluate-your-retriever.md",
+    "human-labels.md",
+    "compare-two-systems.md",
+    "../how-to/update-a-golden-set.md",
+)
 
 
 @pytest.mark.parametrize("name", TUTORIALS + GUIDES)

@@ -24,6 +24,8 @@ from raggs.base.files import regular_file
 from raggs.base.types import as_object
 from raggs.golden.ceilings import ceiling_findings
 from raggs.golden.files import labels_in
+from raggs.golden.lineage_audit import lineage_findings
+from raggs.golden.lineage_audit import unchecked as unchecked_lineage
 from raggs.golden.sources import open_golden
 from raggs.parts import retrievers
 from raggs.parts.indexes.passages import PassageStore
@@ -158,6 +160,8 @@ def audit(folder: Path, *, lock: Path | None = None, public_key: Path | None = N
         found = [*findings_of(run)]
         if not found and (judged := run.manifest.stages.get("judge")) is not None:
             found += ceiling_findings(run.store, judged)
+        if not found and run.pipeline is not QUESTIONS:
+            found += lineage_findings(run)
         copies = cached_copies(run)
     except (DataError, UsageError) as error:  # the manifest cannot be read, or names an unknown pipeline
         return Audit((AuditFinding(MANIFEST, error.line, error.message, "copy"), *outside), 0)
@@ -166,7 +170,7 @@ def audit(folder: Path, *, lock: Path | None = None, public_key: Path | None = N
     answered = tuple(line.text for line in answerer_lines(run.manifest.answerers) if not line.warning)
     if run.pipeline is QUESTIONS:
         return Audit(lies, rows, OF_QUESTIONS, tuple(audit_notes(run)), "questions", unfinished(run), answered=answered)
-    unchecked, left = (*UNCHECKED, *copies.unchecked), run.pipeline.left_out
+    unchecked, left = (*UNCHECKED, *copies.unchecked, *unchecked_lineage(run)), run.pipeline.left_out
     state = (unfinished(run), left, answered)
     return Audit(lies, rows, unchecked, tuple(audit_notes(run)), "run", *state)
 

@@ -158,11 +158,27 @@ def _notes(old: GoldenSide, new: GoldenSide, pairing: IdPairing) -> Iterator[str
     for word, side in (("OLD", old), ("NEW", new)):
         if side.part.lacks:
             yield f"{word}: {side.part.lacks}"
+    yield from lineage_sentences(old, new)
     if not comparable(old, new):
         one, other = (f"{side.part.lowest} to {side.part.highest}" for side in (old, new))
         yield f"OLD has grades from {one}, NEW from {other}: grades cannot be compared"
     if count := len(pairing.questions) + len(pairing.passages):
         yield f"{plural(count, 'id')} changed, but not the content: they are compared as the same"
+
+
+def lineage_sentences(old: GoldenSide, new: GoldenSide) -> Iterator[str]:
+    """Yield how two sets are related if `raggs update` made one of them."""
+    runs = (("OLD", old, "NEW", new), ("NEW", new, "OLD", old))
+    for word, side, other, earlier in runs:
+        lineage = None if side.manifest is None else side.manifest.lineage
+        if lineage is None:
+            continue
+        yield f"{word} is {side.part.version}"
+        before = None if earlier.manifest is None else earlier.manifest.version
+        if before == lineage.parent:
+            yield f"{other} is its parent: carried labels are equal in both sets, so only labels made for {word} differ"
+        elif before in lineage.ancestors:
+            yield f"{other} is {lineage.ancestors.index(before) + 2} versions before {word}"
 
 
 def _decisions(request: DiffRequest, old: GoldenSide, new: GoldenSide) -> tuple[DecisionsPart | None, tuple[str, ...]]:

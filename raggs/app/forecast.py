@@ -54,6 +54,7 @@ from raggs.runs.plan import RunState, Selection
 from raggs.runs.runner import Runner
 from raggs.stages.base import StageWork
 from raggs.stages.canaries import ask_plan, make_cases, make_plan, planned, planned_calls
+from raggs.stages.earlier_version import NO_ORDERS, EarlierOrdersOf, earlier_orders
 from raggs.stages.embed import BATCH
 from raggs.stages.judge import STAGE as JUDGE
 from raggs.stages.prune import STAGE as PRUNE
@@ -146,6 +147,7 @@ REPRESENTATIVE_QUERIES = 20  # number of queries that represent all queries whil
 # share replaces it.
 LIKELY_REPAIRED = 0.02
 LIKELY_POOL = 0.75  # share of retrieved passages that remain in the pool; the others were found by several retrievers
+LIKELY_UPDATED = 0.2  # share of `rank.max_calls` that a ranking uses if it starts from the orders of an earlier version
 LIKELY_WALK = 0.6  # share of a pool that is judged if `stop_after` can end judging early
 EMBED = "embed"  # task name of embedders in the ledger
 JOURNAL_REMEDY = "delete the file to run this stage from the beginning"
@@ -311,7 +313,11 @@ class _RunForecast:
         """Return for each query the number of passages to judge."""
         if not self._merged:
             return [self._depth] * len(self._services.queries)
-        return [sum(record.duplicate_of is None for record in pool) for _, pool in self._pools()]
+        labels, queries = JUDGE.labels(self._config.judge), self._services.queries
+        return [
+            sum(record.duplicate_of is None for record in pool) - len(labels(queries[qid], pool))
+            for qid, pool in self._pools()
+        ]
 
     def _canaries(self, calls: int, group: int) -> int:
         return (planned if group == 1 else planned_calls)(self._config.judge.canaries, calls)
@@ -319,7 +325,7 @@ class _RunForecast:
     def _walk(self, before: PreviousRun | None) -> None:
         """Grade the pools, and simulate the ranking of queries whose grades are known."""
         services, spec, judge = self._services, self._config.judge, self._counting_judge
-        grading = _Grading(services.queries, judge)
+        grading, labels = _Grading(services.queries, judge), JUDGE.labels(spec)
         journal: dict[str, list[JournalRecord]] = {}
         if self._looks:
             for entry in read_torn(self._store.path("rank.journal"), JournalRecord, JOURNAL_REMEDY):
@@ -336,7 +342,7 @@ class _RunForecast:
                     await judge.grade(case.query, case.passage, sample=case.sample)
             for qid, pool in self._pools():
                 missing = self.llm.missing
-                graded = await JUDGE.pool(pool, spec, grading)
+                graded = await JUDGE.pool(pool, spec, grading, labels(services.queries[qid], pool))
                 if before is not None:
                     before.see(qid, graded)
                 if self.llm.missing > missing:
@@ -396,6 +402,10 @@ class _RunForecast:
         # cached: computing the causes may read the code of a Python judge
         return self._services.causes("judge", "order")
 
+    @cached_property
+    def _earlier(self) -> EarlierOrdersOf:
+        return earlier_orders(self._config.rank.carry if self._config.rank else None)
+
     async def _follow(
         self,
         config: RankConfig,
@@ -410,7 +420,9 @@ class _RunForecast:
         kept = kept_pool(qid, PRUNE.run(work, self._config.prune, services))
         course, query = config.course(kept), services.queries[qid]
         passages = {record.doc_id: record.passage for record in pool}
-        known = await judge.known(query, [passages[doc_id] for doc_id in course.ids]) if course else ()
+        known = list(await judge.known(query, [passages[doc_id] for doc_id in course.ids]) if course else ())
+        earlier = NO_ORDERS if course is None else self._earlier(query, kept, course.ids, passages)
+        known += earlier.known
         state = config.state(kept, self._order_causes, known)
         blank = JournalRecord(qid=qid, state=state, engine="", round=0, slot=0, shown=(), order=None)
         answers = JournalAnswers(entry for entry in journal if entry.state == state)
@@ -430,6 +442,8 @@ class _RunForecast:
             entry = answers.get(batch)
             if entry is not None and not entry.failed:
                 self._journalled += entry.silent is None
+                return entry
+            if (entry := earlier.entry(blank, batch)) is not None:
                 return entry
             said = await judge.order(query, [passages[doc_id] for doc_id in batch.shown])
             order = None if said.order is None else tuple(batch.shown[place] for place in said.order)
@@ -476,6 +490,8 @@ class _RunForecast:
         ranked = store.exists and "rank" in store.manifest().stages
         if last := list(store.read("rank.queries", RankingRecord)) if ranked else []:
             return min(1.0, sum(each.calls + each.skipped for each in last) / (len(last) * config.max_calls))
+        if config.carry is not None:
+            return LIKELY_UPDATED
         return likely_calls(config.max_calls) / config.max_calls
 
     # --- lines ---

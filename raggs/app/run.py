@@ -18,7 +18,7 @@ from pathlib import Path
 from raggs.app.addresses import Approve, approve_nothing, permit
 from raggs.app.run_result import RunResult
 from raggs.app.services import RunServices, keep_default_embedder, telling_embedder
-from raggs.base.artifacts import MergeRecord
+from raggs.base.artifacts import JournalRecord, JudgeRecord, MergeRecord
 from raggs.base.errors import UsageError
 from raggs.base.hashing import hash_value
 from raggs.base.jsonl import read_records
@@ -34,6 +34,7 @@ from raggs.parts.file_shapes import RELEVANT
 from raggs.runs import execution
 from raggs.runs.events import Event, Listener, StageFinished, ignore_event, in_loop, run_in_thread
 from raggs.runs.execution import Execution, ExecutionContext
+from raggs.runs.manifests.lineage import Lineage, count_version
 from raggs.runs.manifests.models import CostEstimate, RetrieverCeiling, RunManifest, total
 from raggs.runs.manifests.reasons import Reason
 from raggs.runs.manifests.store import RunStore, config_place
@@ -183,12 +184,14 @@ def open_runner(
     *,
     run_id: str | None = None,
     folder: Path | None = None,
+    lineage: Lineage | None = None,
     listen: Listener = ignore_event,
 ) -> Iterator[Runner]:
     """Yield a runner for a configuration; its services are closed at the end of the block.
 
     Args:
         folder: run directory, if it is not the configuration's own.
+        lineage: lineage of the run, if `raggs update` makes it.
 
     Raises:
         ConfigError: the configuration holds a secret.
@@ -214,7 +217,8 @@ def open_runner(
         estimate=lambda: _estimates(services, runner.standing, looks=False) if services.models() else (),
         outlook=lambda: _estimates(services, runner.standing, looks=True),
         ceilings=_ceilings,
-        closing=lambda manifest: _with_human_agreement(manifest, store, settings),
+        closing=lambda manifest: _with_human_agreement(_with_counts(manifest, store), store, settings),
+        lineage=lineage,
         listen=telling_unpooled(telling_embedder(listen, settings, "embed"), services, store),
     )
     try:
@@ -248,6 +252,16 @@ def _with_human_agreement(manifest: RunManifest, store: RunStore, config: RunCon
     from raggs.app.judge_check import held_against_people  # imported lazily: few runs have a gate
 
     return held_against_people(manifest, store, config)
+
+
+def _with_counts(manifest: RunManifest, store: RunStore) -> RunManifest:
+    """Return the manifest with the counts of its version; unchanged for a first version, and before it is finished."""
+    lineage = manifest.lineage
+    if lineage is None or any(name not in manifest.stages for name in GOLDEN.of(manifest.config).order):
+        return manifest
+    orders = store.read("rank.journal", JournalRecord) if "rank" in manifest.stages else iter(())
+    counts = count_version(store.read("judge", JudgeRecord), orders)
+    return manifest.model_copy(update={"lineage": lineage.model_copy(update={"counts": counts})})
 
 
 def _told_of_people(manifest: RunManifest) -> bool:

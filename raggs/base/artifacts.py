@@ -220,6 +220,25 @@ def _minimal_sets(sets: Groups) -> Groups:
 EvidenceSets = Annotated[Groups, AfterValidator(_minimal_sets)]
 
 
+CarryReason = Literal["unchanged", "moved", "kept", "irrelevant"]
+
+
+class Origin(Frozen):
+    """Origin of a label that was carried over from an earlier version of the golden set (`raggs update`)."""
+
+    version: str = Field(min_length=1, description="first digits of the version that the label is from")
+    qid: Identifier | None = Field(
+        None, exclude_if=not_, description="id of the query in that version; null if it is the same"
+    )
+    doc_ids: tuple[Identifier, ...] = Field(
+        min_length=1, description="passages of that version that determine the label; the first one has this label"
+    )
+    how: CarryReason = Field(
+        description="`unchanged`: same id and text. `moved`: same text, but another id or place. `kept`: the passage "
+        "was edited, but contains the judged text unchanged. `irrelevant`: grade 1, and no word of the query is new"
+    )
+
+
 class Query(Validity):
     """A query as its author wrote it."""
 
@@ -233,6 +252,10 @@ class Query(Validity):
         (), exclude_if=not_, description="minimal sets of passage ids; all passages of one set suffice for an answer"
     )
     metadata: Metadata = Field(default_factory=dict, description="additional data from the author")
+
+
+# fields of a query that can affect a judge's grades
+FIELDS_OF_QUERIES = ("text", "language", "answer", "references", "nuggets")
 
 
 class Passage(Frozen):
@@ -388,6 +411,11 @@ class JudgeRecord(Validity, Record):
     distribution_source: Literal["logprobs", "decision"] | None = Field(
         None, exclude_if=not_, description="source of `distribution`; missing if the members of a panel have several"
     )
+    carried: Origin | None = Field(
+        None,
+        exclude_if=not_,
+        description="origin of a label that `raggs update` carried over; missing for other labels",
+    )
 
     @property
     def failed(self) -> bool:
@@ -508,6 +536,11 @@ class JournalRecord(Record):
         None, exclude_if=not_, description="judge profile that applies to all later entries; this entry is not a batch"
     )
     answerers: tuple[str, ...] = Field((), exclude_if=not_, description=ANSWERERS)
+    carried: str = Field(
+        "",
+        exclude_if=not_,
+        description="first digits of the version that the order is from, if `raggs update` carried it over",
+    )
 
     @property
     def asked(self) -> bool:

@@ -81,6 +81,8 @@ AnchoredPath = Annotated[Path, AfterValidator(_anchor)]
 # A prompt's name, or the path of a Markdown file. Components that use the prompt add its text to their causes.
 PromptName = Annotated[str, AfterValidator(_anchor_prompt), EFFORT]
 InputPath = Annotated[Path, AfterValidator(_anchor), INPUT]
+# The path of an input file that runs before this setting lack. Without it, a run has the results of earlier runs.
+AddedInputPath = Annotated[Annotated[Path, AfterValidator(_anchor)] | None, INPUT, ADDED_LATER]
 # The path of a corpus. The corpus adds a hash of its content to the causes, so that it is hashed only once.
 SourcePath = Annotated[Path, AfterValidator(_anchor), EFFORT]
 

@@ -151,6 +151,7 @@ COMMANDS: dict[str, str | CommandGroup] = {
     "init": "housekeeping:init",
     "index": "housekeeping:index",
     "run": "runs:run",
+    "update": "updates:update",
     "status": "runs:status",
     "why": "runs:why",
     "show": "show:show",

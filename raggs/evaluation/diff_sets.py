@@ -20,6 +20,7 @@ import hashlib
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import not_
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
@@ -28,7 +29,7 @@ from pydantic import Field, JsonValue
 
 from raggs.base import __version__
 from raggs.base.arrays import Floats, Ints
-from raggs.base.artifacts import Frozen, Passage, Query, RankRecord
+from raggs.base.artifacts import FIELDS_OF_QUERIES, Frozen, Passage, Query, RankRecord
 from raggs.base.document import Column
 from raggs.base.hashing import generator
 from raggs.base.text import one_line
@@ -39,6 +40,7 @@ from raggs.golden.judgments import Judgments
 from raggs.golden.runs import RunGolden
 from raggs.golden.sources import open_golden
 from raggs.runs.manifests.costs import LedgerTotals, costs
+from raggs.runs.manifests.lineage import VersionName
 from raggs.runs.manifests.models import RunManifest
 from raggs.stats.agreement import GRADES, check_labels, cohen_kappa, count_pairs
 from raggs.stats.comparison import Verdict
@@ -58,6 +60,9 @@ class SidePart(Frozen):
     digest: str = Field(description="sha256 of all judgments, as in eval.json")
     corpus: str | None = Field(description="hash of the passages' content; null if unknown")
     lacks: str = Field(description="why the set is incomplete; empty if it is complete")
+    version: VersionName | None = Field(
+        None, exclude_if=not_, description="version of a set that raggs update made; missing for other sets"
+    )
 
 
 class ChangedPart(Frozen):
@@ -375,6 +380,7 @@ def _part(golden: GoldenSet, judgments: Judgments) -> SidePart:
         digest=judgments.digest,
         corpus=judgments.origin.corpus,
         lacks=golden.lacks,
+        version=judgments.version,
     )
 
 
@@ -406,7 +412,6 @@ class IdPairing:
         return RankedQuestion(tuple(self.passages.get(doc, doc) for doc in found.docs), found.score, found.sigma)
 
 
-FIELDS = ("text", "language", "answer", "references", "nuggets")  # fields of a query that can affect a judge's grades
 H = TypeVar("H", bound=Hashable)
 
 
@@ -464,7 +469,7 @@ def _renamed(before: Mapping[str, H], after: Mapping[str, H]) -> dict[str, str]:
 def _changed_fields(before: Query | None, after: Query | None) -> tuple[str, ...]:
     if before is None or after is None:
         return ()
-    return tuple(name for name in FIELDS if getattr(before, name) != getattr(after, name))
+    return tuple(name for name in FIELDS_OF_QUERIES if getattr(before, name) != getattr(after, name))
 
 
 def _content_part(

@@ -194,6 +194,7 @@ def summarise(report: EvalReport, context: SummaryContext) -> Summary:
         legend=f"[ ] {interval_words(report)}",
         trust=(
             *([f"The golden set is incomplete: {context.lacks}"] if context.lacks else []),
+            *([f"Golden set: {report.golden.version}."] if report.golden.version is not None else []),
             *_labels_hint(context),
             *_limits(report, context.makers),
         ),

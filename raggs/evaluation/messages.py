@@ -37,9 +37,10 @@ def verdict_word(verdict: Verdict) -> str:
 
 def judgments(golden: GoldenPart) -> str:
     """Return a sentence on the golden set."""
+    version = "" if golden.version is None else f"; {golden.version}"
     return (
         f"{golden.source}: {golden.judgments:,} labels for {golden.queries:,} queries, grades {golden.lowest} to "
-        f"{golden.highest}, relevant from {golden.relevant}"
+        f"{golden.highest}, relevant from {golden.relevant}{version}"
     )
 
 

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from raggs.base import __version__
 from raggs.base.document import Cell, Column, NumberForm, bounded, score, signed
 from raggs.base.types import Number
+from raggs.runs.manifests.lineage import VersionName
 
 Verdict = Literal["better", "worse", "equivalent", "inconclusive", "unjudged"]
 
@@ -42,6 +43,9 @@ class GoldenPart(ReportPart):
     relevant: int = Field(description="lowest relevant grade")
     gains: tuple[float, ...] = Field(description="the gain of each grade, from the lowest")
     digest: str = Field(description="sha256 over all judgments; evaluations with different digests cannot be compared")
+    version: VersionName | None = Field(
+        None, exclude_if=not_, description="version of a set that raggs update made; missing for other sets"
+    )
 
 
 class ScorePart(ReportPart):

@@ -166,6 +166,7 @@ def golden_part(judgments: Judgments) -> GoldenPart:
         relevant=scale.relevant,
         gains=scale.gains,
         digest=judgments.digest,
+        version=judgments.version,
     )
 
 

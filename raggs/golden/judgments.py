@@ -25,6 +25,7 @@ from raggs.base.types import as_object, as_text
 from raggs.metrics.columns import GradeScale, Qrels, pair_keys
 from raggs.metrics.unjudged import LabelUncertainty
 from raggs.parts.file_shapes import sidecar
+from raggs.runs.manifests.lineage import VersionName
 
 if TYPE_CHECKING:
     from raggs.runs.manifests.models import RunManifest
@@ -111,6 +112,7 @@ class Judgments:
         sources: number of grades by source, without copied grades of near-duplicates; empty if no grade comes from a
             human.
         evidence: evidence sets by query, for the queries that have any.
+        version: version of a set that `raggs update` made; None for other sets.
     """
 
     source: str
@@ -121,6 +123,7 @@ class Judgments:
     warnings: tuple[str, ...] = ()
     sources: Mapping[str, int] = field(default_factory=dict)
     evidence: Mapping[str, Groups] = field(default_factory=dict)
+    version: VersionName | None = None
 
     def on_scale(self, relevant: int | None = None, gains: Mapping[int, float] | None = None) -> Judgments:
         """Return the same grades with another threshold of relevance, or with other gains.

@@ -282,7 +282,14 @@ class Projection:
         golden, found = self.judged.golden, self.projected
         docs = IdColumn.of(self.cut.ids[row] for row in found.passage.tolist())
         qrels = Qrels(golden.qrels.qids, found.query, found.grade, docs, golden.qrels.scale)
-        return Judgments(golden.source, qrels, origin=self.origin, warnings=golden.warnings, sources=golden.sources)
+        return Judgments(
+            golden.source,
+            qrels,
+            origin=self.origin,
+            warnings=golden.warnings,
+            sources=golden.sources,
+            version=golden.version,
+        )
 
     @cached_property
     def projected(self) -> ProjectedPassages:

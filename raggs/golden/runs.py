@@ -232,7 +232,8 @@ def columns_of(run: OpenedRun, ranked: Iterable[RankRecord], scale: GradeScale |
         f"{run.folder}: {GATE_FAILED_TEXT}: {said}" for said in ["; ".join(failed_judge_gates(run.manifest))] if said
     ]
     qrels = replace(qrels, belief=_belief(judged, placed))
-    return Judgments(str(run.folder), qrels, doubt, facets, origin, tuple(below), _sources(graded))
+    version = run.manifest.version_name
+    return Judgments(str(run.folder), qrels, doubt, facets, origin, tuple(below), _sources(graded), version=version)
 
 
 def _sources(graded: Iterable[JudgeRecord]) -> Mapping[str, int]:

@@ -216,13 +216,15 @@ class Ranker(ABC):
             ValueError: `batch` is not outstanding.
         """
 
-    def inform(self, groups: Sequence[Sequence[str]], sharpness: float) -> None:
+    def inform(self, groups: Sequence[Sequence[str]], sharpness: float, *, paid: bool = False) -> None:
         """Record an order from another source before the first round; only for engines with `INFORMED`.
 
         Args:
             groups: groups of passages of the pool, best group first; the order within a group is unknown.
             sharpness: sharpness of the source; a source with a sharpness of 3 orders passages one grade apart correctly
                 19 times in 20.
+            paid: whether the order is an answer of the judge in an earlier ranking, so that it counts towards
+                `max_calls`.
 
         Raises:
             ValueError: a passage is not in the pool or occurs twice, a round has started, a group is empty, or there

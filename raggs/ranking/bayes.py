@@ -394,6 +394,8 @@ PILOT_SHARE = 0.5  # maximum share of a ranking's budget for pilot lists
 STUDY_EVERY = 4  # calls between two estimates of the judge's position bias, sharpness and repeat correlation
 FIRST_SHARPNESS = 3.0
 POSTERIOR_DRAWS = 2000  # number of draws from the posterior, for ranks and membership
+# Calls per passage that an earlier ranking does not contain, and the start score from which it gets them.
+FRESH_CALLS, FRESH_FROM = 2, 2.0
 SAVES_LITTLE = "a further call saves little"
 
 
@@ -471,6 +473,7 @@ class BayesRanker(RoundRanker):
         self._sizes = tuple(sorted({min(each, self.size) for each in SIZES})) if self._open_size else (self.size,)
         self._manner = JudgeModel(np.zeros(min(self.size, TYPICAL_LENGTH) if self._open_size else self.size))
         self._known: KnownPicks | None = None
+        self._paid = 0.0  # cost of the judge's answers in an earlier ranking, in calls
         # by passage: number of orders given beforehand that contain the passage
         self._told = np.zeros(len(self.ids), dtype=np.int64)
         self._orders: list[Ints] = []
@@ -581,14 +584,21 @@ class BayesRanker(RoundRanker):
         return self._orders[call]
 
     @one_blas_thread
-    def inform(self, groups: Sequence[Sequence[str]], sharpness: float) -> None:
+    def inform(self, groups: Sequence[Sequence[str]], sharpness: float, *, paid: bool = False) -> None:
         """Record an order given beforehand; see `Ranker.inform`. The order has full weight and does not affect the
         judge's parameters.
+
+        Earlier answers of the judge count towards `max_calls`, but leave `FRESH_CALLS` calls for each passage above the
+        lowest grade that no earlier answer contains.
         """
         numbered = self._numbered(groups)
         self.informed += 1
+        if paid:
+            self._paid += self._price(sum(map(len, numbered)))
         self._known = (self._known or KnownPicks()).and_groups(numbered, sharpness)
         self._told[[item for group in numbered for item in group]] += 1
+        fresh = int(((self._told == 0) & (self.prior >= FRESH_FROM)).sum())
+        self.spent = min(self._paid, max(0.0, self.max_calls - FRESH_CALLS * fresh))
         self._pairs.count_told(numbered)
         self._refit()
         self._settle()

@@ -23,6 +23,7 @@ from raggs.llm.ledger import CallLedger
 from raggs.parts.judges import is_exact
 from raggs.runs.events import Listener, StageFinished, StageProgress, StageSkipped, StageStarted, ignore_event
 from raggs.runs.execution import Execution
+from raggs.runs.manifests.lineage import Lineage
 from raggs.runs.manifests.models import (
     CostEstimate,
     LockedAnswerer,
@@ -111,7 +112,7 @@ def _facts(manifest: RunManifest) -> tuple[object, ...]:
     left_out = {name for name, section in config.items() if section is None}
     asked = as_object(as_object(config.get("judge")).get("gate"))
     gate = {name: limit for name, limit in asked.items() if limit is not None}
-    return manifest.stages, left_out, config.get("name"), gate
+    return manifest.stages, left_out, config.get("name"), gate, manifest.lineage
 
 
 @dataclass
@@ -133,6 +134,7 @@ class Runner:
         ceilings: returns PROC and %PROC of the retrieved lists, by the grades of the run. It is called after the judge
             stage.
         closing: receives the manifest before it is written for the last time, and returns it, possibly extended.
+        lineage: lineage of a run that `raggs update` makes; None for other runs.
         listen: receives every event.
     """
 
@@ -148,6 +150,7 @@ class Runner:
     outlook: Callable[[], tuple[CostEstimate, ...]] = tuple
     ceilings: Callable[[RunStore], Mapping[str, tuple[RetrieverCeiling, ...]]] = lambda _: {}
     closing: Callable[[RunManifest], RunManifest] = lambda manifest: manifest
+    lineage: Lineage | None = None
     listen: Listener = ignore_event
 
     @cached_property
@@ -384,18 +387,44 @@ class Runner:
                 )
                 answerers.learn(known)
                 answerers.expect(known)
+            self._learn_earlier_answerers()
             # An edited lock is not sealed again: its stage runs again.
             stages = {name: lock for name, lock in self.kept(found).items() if name not in unsound}
-            return found.model_copy(update={"stages": stages})
+            return found.model_copy(update={"stages": stages, "lineage": self._same_lineage(found)})
+        self._learn_earlier_answerers()
         fresh = RunManifest(
             name=self.name,
             pipeline=self.pipeline.name,
             created=utc_now(),
             config_file=self.config_file,
             config=self.config,
+            lineage=self.lineage,
         )
         self.store.save(fresh)
         return fresh
+
+    def _learn_earlier_answerers(self) -> None:
+        """Register the models that made carried labels; their snapshots count as those of this run."""
+        if self.lineage is not None:
+            self._ledger.answerers.learn(self.lineage.answerers)
+            self._ledger.answerers.expect(self.lineage.answerers)
+
+    def _same_lineage(self, found: RunManifest) -> Lineage | None:
+        """Return the lineage of the run. If it is unchanged, it keeps its counts.
+
+        Raises:
+            DataError: the run is a version that only `raggs update` may continue.
+        """
+        if self.lineage is None and found.lineage is not None:
+            raise DataError(
+                f"is version {found.lineage.number} of the golden set {found.lineage.name}, made by raggs update; "
+                "raggs run would judge its carried labels again",
+                where=self.store.folder,
+                remedy="continue it with raggs update, or pass another --run-id",
+            )
+        known = found.lineage
+        same = known is not None and known.model_copy(update={"counts": None}) == self.lineage
+        return known if same else self.lineage
 
     def _unsealed_calls(self) -> bool:
         """Return whether a stopped attempt may have added calls to the ledger that no seal covers yet."""

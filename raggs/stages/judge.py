@@ -32,22 +32,25 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from operator import not_
 from statistics import fmean
+from types import MappingProxyType
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from raggs.base.adapter import AdapterConfig, OneOf
-from raggs.base.artifacts import JudgeRecord, MergeRecord, Record, Validity
+from raggs.base.artifacts import JudgeRecord, MergeRecord, Query, Record, Validity
 from raggs.base.errors import BudgetError
 from raggs.base.hashing import generator
 from raggs.base.judge_health import HUMAN_SOURCE, CanaryHealth, GradeShift, is_people, source_of
-from raggs.base.settings import AddedLater, AnchoredPath, Causes, Effort, PromptName, Settings
+from raggs.base.settings import AddedInputPath, AddedLater, AnchoredPath, Causes, Effort, PromptName, Settings
 from raggs.llm import BatchSettings
 from raggs.parts import judges
 from raggs.parts.judges import Judgment, lower_median, mean_of_distributions
 from raggs.stages.base import GradeServices, Services, Stage, StageWork, Walks
 from raggs.stages.canaries import ask_cases, make_cases
+from raggs.stages.earlier_version import CarriedLabels
 from raggs.stages.judge_health import NOT_JUDGED_PREFIX, JudgeStatistics, cascade_statistics
 from raggs.stages.ordered import run_ordered
 from raggs.stats.grade_distribution import median_grade
@@ -133,6 +136,7 @@ async def grade_together(
     return found
 
 
+NOTHING_CARRIED: Mapping[str, JudgeRecord] = MappingProxyType({})
 SINGLE_PROMPT, GROUP_PROMPT = "grade@1", "grades@1"
 TEXT = "answers: text"
 MAX_LOW_GRADE = 2  # grades up to this one count as low for `stop_after`
@@ -209,6 +213,11 @@ class JudgeConfig(Settings):
         "the judge's health statistics; 0: none",
     )
     gate: Effort[JudgeGate] = JudgeGate()
+    carry: AddedInputPath = Field(
+        None,
+        exclude_if=not_,
+        description="file with labels of an earlier version of the set; written and set by raggs update only",
+    )
 
     @field_validator("judge")
     @classmethod
@@ -263,11 +272,11 @@ class JudgeStage(Stage[JudgeConfig]):
         return config.mode == "direct"  # batches take hours, so each contains all queries, and there are few
 
     def run(self, work: StageWork, config: JudgeConfig, services: Services) -> Iterator[JudgeRecord]:
-        total = len(services.queries)
+        total, labels = len(services.queries), self.labels(config)
 
         async def grade(item: tuple[str, list[MergeRecord]]) -> list[JudgeRecord]:
             try:
-                return await self.pool(item[1], config, services)
+                return await self.pool(item[1], config, services, labels(services.queries[item[0]], item[1]))
             except BudgetError:
                 if not work.spent:
                     raise
@@ -282,6 +291,11 @@ class JudgeStage(Stage[JudgeConfig]):
         for done, records in enumerate(every, start=1):
             yield from records
             work.progress(done, total)
+
+    @staticmethod
+    def labels(config: JudgeConfig) -> Callable[[Query, Sequence[MergeRecord]], Mapping[str, JudgeRecord]]:
+        """Return a function from a query and its pool to the labels that were carried over, by passage id."""
+        return (lambda _query, _pool: {}) if config.carry is None else CarriedLabels(config.carry).for_pool
 
     def walks(self, config: JudgeConfig, services: Services) -> Walks:
         judge = services.judge
@@ -315,11 +329,19 @@ class JudgeStage(Stage[JudgeConfig]):
         return services.judge.without_noise
 
     async def pool(
-        self, pool: Sequence[MergeRecord], config: JudgeConfig, services: GradeServices
+        self,
+        pool: Sequence[MergeRecord],
+        config: JudgeConfig,
+        services: GradeServices,
+        carried: Mapping[str, JudgeRecord] = NOTHING_CARRIED,
     ) -> list[JudgeRecord]:
-        """Return the records of one query's pool, in its order."""
+        """Return the records of one query's pool, in its order.
+
+        Args:
+            carried: labels of an earlier version, by passage id. These passages are not judged.
+        """
         leaders = list(self._alone(pool, services))
-        graded = {record.doc_id: record for record in await self._walk(leaders, config, services)}
+        graded = {record.doc_id: record for record in await self._walk(leaders, config, services, carried)}
         return [with_validity(self._shared(record, graded), record.metadata) for record in pool]
 
     @staticmethod
@@ -332,12 +354,22 @@ class JudgeStage(Stage[JudgeConfig]):
                 yield record
 
     async def _walk(
-        self, leaders: Sequence[MergeRecord], config: JudgeConfig, services: GradeServices
+        self,
+        leaders: Sequence[MergeRecord],
+        config: JudgeConfig,
+        services: GradeServices,
+        carried: Mapping[str, JudgeRecord],
     ) -> list[JudgeRecord]:
         """Grade from the top down until `stop_after` low grades occur in a row; see `PoolWalk`."""
         walk, graded = PoolWalk(len(leaders), config.stop_after, config.group, MAX_LOW_GRADE), list[JudgeRecord]()
         while count := walk.step():
-            step = await self._step(leaders[walk.done : walk.done + count], walk.done, config, services)
+            these = leaders[walk.done : walk.done + count]
+            fresh = [record for record in these if record.doc_id not in carried]
+            judged = iter(await self._step(fresh, walk.done, config, services) if fresh else ())
+            step = [
+                carried[each.doc_id].model_copy(update={"rank": each.rank}) if each.doc_id in carried else next(judged)
+                for each in these
+            ]
             walk.take(record.grade for record in step)
             graded += step
         why = f"{NOT_JUDGED_PREFIX} {walk.limit} grades of {MAX_LOW_GRADE} or less in a row"
@@ -465,6 +497,7 @@ class GroupContextMoves:
         self._samples, self._stop_after, self._size, self._low = samples, stop_after, size, low
         self._qid = ""
         self._asked: list[tuple[int | None, tuple[int | None, ...]]] = []  # of the current query, by rank
+        self._carried: set[int] = set()  # their places that were not judged, because a label was carried over
         self._sums: list[ProductSums] = []  # per query: products of both deviations, squares of the group's deviation
         self._ends: list[ProductSums] = []  # per query: first minus last grades of its calls, number of calls
 
@@ -476,6 +509,8 @@ class GroupContextMoves:
             self._end()
             self._qid = record.qid
         whole = record.grades if len(record.grades) == self._samples else (None,) * self._samples
+        if record.carried is not None:
+            self._carried.add(len(self._asked))
         self._asked.append((record.grade, whole))
 
     def company(self) -> GradeShift | None:
@@ -508,14 +543,15 @@ class GroupContextMoves:
             self._sums.append((products, squares))
         if ends:
             self._ends.append((sum(ends), len(ends)))
-        self._asked = []
+        self._asked, self._carried = [], set()
 
     def _calls(self) -> Iterator[list[tuple[int, int | None]]]:
         """Yield for each call the passages in the order shown, with their grades."""
         for first, count in self._steps():
-            for sample in range(self._samples):
-                for group in groups(self._qid, first, count, self._size, sample):
-                    yield [(first + place, self._asked[first + place][1][sample]) for place in group]
+            places = [place for place in range(first, first + count) if place not in self._carried]
+            for sample in range(self._samples) if places else ():
+                for group in groups(self._qid, first, len(places), self._size, sample):
+                    yield [(places[place], self._asked[places[place]][1][sample]) for place in group]
 
     def _steps(self) -> Iterator[tuple[int, int]]:
         """Yield the first passage and the length of each step of the grading."""

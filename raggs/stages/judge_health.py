@@ -226,9 +226,11 @@ class JudgeStatistics(Statistics):
         if record.skipped is not None:
             self._silent += 1
             return
-        self._asked += 1
         if record.grade is not None:
             self._sources[source_of(record.judge)] += 1
+        if record.carried is not None:
+            return  # an earlier version asked for this label
+        self._asked += 1
         if self.label is not None and (label := self.label(record.qid, record.doc_id)) and record.grade is not None:
             self._labelled, self._slipped = self._labelled + 1, self._slipped + (record.grade != label)
         self._replaced += any(

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import ClassVar
 
 from raggs.base.artifacts import (
@@ -31,6 +32,7 @@ from raggs.base.judge_health import STOP_BUDGET
 from raggs.base.settings import Causes
 from raggs.ranking import Pilot
 from raggs.stages.base import ProgressCallback, Services, Stage, StageWork
+from raggs.stages.earlier_version import earlier_orders
 from raggs.stages.ordered import run_ordered
 from raggs.stages.rank_config import RankConfig, engine_version
 from raggs.stages.rank_health import RankStatistics, rank_records
@@ -150,6 +152,7 @@ class _QueryRankings:
         self._work, self._config, self._services = work, config, services
         self._engine = engine_version(config.engine, config.batch_size)
         self._answering = services.causes("judge", "order")
+        self._earlier = earlier_orders(config.carry)
         self._turn = asyncio.Lock()
         self._pilots: frozenset[str] = frozenset()
         self._profile: JudgeProfile | None = None
@@ -248,9 +251,12 @@ class _QueryRankings:
     async def _begun(self, course: RankingProcess, pool: KeptPool, passages: Mapping[str, Passage]) -> JudgedBatches:
         query, journal = self._services.queries[pool.qid], self._work.journal
         known = await self._services.judge.known(query, [passages[doc_id] for doc_id in course.ids])
+        earlier = self._earlier(query, pool, course.ids, passages)
+        known = [*known, *earlier.known]
         state = self._config.state(pool, self._answering, known)
         blank = JournalRecord(qid=pool.qid, state=state, engine=self._engine, round=0, slot=0, shown=(), order=None)
-        judged = JudgedBatches(blank, query, passages, self._services.judge, journal)
+        carried = partial(earlier.entry, blank)
+        judged = JudgedBatches(blank, query, passages, self._services.judge, journal, carried)
         course.inform(judged.told(known) if course.informed else ())
         return judged
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import not_
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -10,7 +11,7 @@ from pydantic import Field, model_validator
 from raggs import ranking
 from raggs.base.adapter import NameOf
 from raggs.base.hashing import derive_seed, hash_value
-from raggs.base.settings import AddedLater, PromptName, Settings, causes_of
+from raggs.base.settings import AddedInputPath, AddedLater, PromptName, Settings, causes_of
 from raggs.parts.judges import KnownOrder
 from raggs.ranking import Ranker, engine_options, engine_switches, make_ranker
 from raggs.ranking.base import TYPICAL_LENGTH
@@ -20,8 +21,8 @@ from raggs.stages.waves import SetBudget
 DEFAULT_MAX_CALLS = 80
 # Limit of one query if all queries share a budget: about three times the average of a query.
 DEFAULT_SHARED_MAX_CALLS = 240
-# Settings that decide how many rounds follow, not what they contain.
-NOT_OF_THE_COURSE = frozenset(("budget", "min_best_grade"))
+# Settings that decide how many rounds follow, not what they contain; carried orders are part of the state themselves.
+NOT_OF_THE_COURSE = frozenset(("budget", "min_best_grade", "carry"))
 MAX_BATCH_SIZE = 20  # maximum number of passages that a judge orders at a time
 
 
@@ -69,6 +70,12 @@ class RankConfig(Settings):
     seed: int = Field(7, ge=0, description="random seed of the rank stage")
     options: Mapping[str, int | float | bool] = Field(
         default_factory=dict, description="options of the ranking engine, by name"
+    )
+
+    carry: AddedInputPath = Field(
+        None,
+        exclude_if=not_,
+        description="file with orders of an earlier version of the set; written and set by raggs update only",
     )
 
     @model_validator(mode="before")

@@ -26,7 +26,7 @@ uses the profile from there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
 from statistics import NormalDist
@@ -240,7 +240,8 @@ class RankingProcess:
         """
         self._round += bool(entries)
         for entry in entries:
-            self._ranker.inform(entry.groups or (), entry.sharpness or 0.0)
+            paid = {"paid": True} if entry.carried else {}  # an engine of another package may not accept it
+            self._ranker.inform(entry.groups or (), entry.sharpness or 0.0, **paid)
 
     @property
     def upcoming(self) -> int:
@@ -459,13 +460,20 @@ class JudgedBatches:
 
     Args:
         blank: the fields that all entries of the query share.
+        earlier: returns the entry of a batch that an earlier version of the set has answered, or None.
 
     Attributes:
         used: all answers that were returned.
     """
 
     def __init__(
-        self, blank: JournalRecord, query: Query, passages: Mapping[str, Passage], judge: Judge, journal: Journal
+        self,
+        blank: JournalRecord,
+        query: Query,
+        passages: Mapping[str, Passage],
+        judge: Judge,
+        journal: Journal,
+        earlier: Callable[[Batch], JournalRecord | None] = lambda _: None,
     ) -> None:
         self.used: list[JournalRecord] = []
         self._blank = blank
@@ -474,6 +482,7 @@ class JudgedBatches:
         self._passages = passages
         self._judge = judge
         self._journal = journal
+        self._earlier = earlier
 
     def told(self, orders: Iterable[KnownOrder]) -> list[JournalRecord]:
         """Return the entries of orders that existed before the judge was called. New entries are written to the
@@ -520,6 +529,9 @@ class JudgedBatches:
         return self._known.get(batch)
 
     async def _ask(self, batch: Batch) -> JournalRecord:
+        if (earlier := self._earlier(batch)) is not None:
+            self._journal.append(earlier)
+            return earlier
         ordering = await self._judge.order(self._query, [self._passages[doc_id] for doc_id in batch.shown])
         order = None if ordering.order is None else tuple(batch.shown[place] for place in ordering.order)
         said = {"order": order, "error": ordering.error, "silent": ordering.silent, "by": ordering.by}
@@ -541,6 +553,7 @@ def known_entries(blank: JournalRecord, orders: Iterable[KnownOrder]) -> list[Jo
                 "groups": order.groups,
                 "sharpness": order.sharpness,
                 "by": order.by,
+                "carried": order.carried,
             }
         )
         for slot, order in enumerate(orders)

@@ -260,11 +260,13 @@ class KnownOrder:
         groups: groups of passage ids, best group first; passages of one group are tied.
         sharpness: precision of its author: with 3, passages one grade apart are ordered correctly in 95% of cases.
         by: author of the order.
+        carried: first digits of the version that the order was carried over from; empty for human orders.
     """
 
     groups: tuple[tuple[str, ...], ...]
     sharpness: float
     by: str
+    carried: str = ""
 
 
 @dataclass(frozen=True)

@@ -131,6 +131,8 @@ def _of_run(run: OpenedRun) -> Iterator[NamedFact]:
 
 def _of_report(report: EvalReport) -> Iterator[NamedFact]:
     yield NamedFact(name="judgments", text=report.golden.digest)
+    if report.golden.version is not None:
+        yield NamedFact(name="version of the golden set", text=str(report.golden.version))
     yield NamedFact(
         name="evaluation",
         text=f"raggs {report.raggs}, ties as {report.ties}, seed {report.seed}, {report.confidence:.0%} intervals"

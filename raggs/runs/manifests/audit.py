@@ -102,7 +102,7 @@ class StageTally:
             self.failed += record.failed
         else:
             self.failed += stage.failed(record)
-        if isinstance(record, JudgeRecord) and record.judge:
+        if isinstance(record, JudgeRecord) and record.judge and record.carried is None:
             self.judges.add(record.judge)
 
 

@@ -146,7 +146,8 @@ def regraded(work: StageWork, config: JudgeConfig) -> Iterator[JudgeRecord]:
             if following is not None and following[0] <= qid:
                 records, following = following[1], next(recorded, None)
             services = RecordedPool({qid: Query(qid=qid, text="?")}, RecordedJudge(records, config.judge))
-            yield from loop.run(STAGE.pool(pool, config, services))
+            carried = {each.doc_id: each for each in records if each.carried and each.duplicate_of is None}
+            yield from loop.run(STAGE.pool(pool, config, services, carried))
 
 
 Params = Mapping[str, object]  # a stage's parameters, as in the manifest

@@ -34,6 +34,7 @@ from raggs.base.registry import installed
 from raggs.base.settings import Settings
 from raggs.base.text import plural
 from raggs.llm.messages import Answerer
+from raggs.runs.manifests.lineage import Lineage, VersionName, version_of
 
 SCHEMA: Final = 1
 MAX_LISTED_FILES = 10  # maximum number of unreadable files whose names are stored in a manifest
@@ -246,9 +247,24 @@ class RunManifest(Frozen):
         (), description="cost estimates, made at the start of the latest invocation that could spend money"
     )
     stages: Mapping[str, StageLock] = Field(default_factory=dict)
+    lineage: Lineage | None = Field(
+        None, exclude_if=not_, description="earlier version that the set was updated from; missing for a first version"
+    )
     seal: ManifestSeal | None = Field(
         None, description="seal of the manifest; null if an older version of raggs wrote it"
     )
+
+    @property
+    def version(self) -> str:
+        """Version of the golden set: a hash of its content and of its lineage (see `raggs.runs.manifests.lineage`)."""
+        locks = self.stages.values()
+        outputs = {file: output.sha256 for lock in locks for file, output in lock.outputs.items()}
+        return version_of(outputs, self.lineage)
+
+    @property
+    def version_name(self) -> VersionName | None:
+        """Name of the version for reports; None for a first version."""
+        return None if self.lineage is None else VersionName.of(self.version, self.lineage)
 
     @property
     def unreadable(self) -> UnreadableFiles | None:

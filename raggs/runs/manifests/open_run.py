@@ -102,6 +102,9 @@ class OpenedRun:
         """Shell command that continues this run, with its configuration and, if it differs, its name."""
         manifest = self.manifest
         words = [*self.pipeline.command.split()[:-1], str(self.config_file)]
+        if manifest.lineage is not None:
+            parent = relative_to_cwd((self.folder / manifest.lineage.folder).resolve())
+            return join(["raggs", "update", str(parent), *words[2:], "--run-id", manifest.name])
         if as_object(manifest.config.get("judge")).get("human_first"):
             words += ["--human-first"]
         if manifest.pipeline == GOLDEN.name and manifest.name != manifest.config.get("name", manifest.name):
