@@ -220,6 +220,7 @@ COMMANDS: dict[str, str | CommandGroup] = {
             "make": "questions:make",
             "import": "user_queries:import_",
             "gaps": "user_queries:gaps",
+            "evidence": "questions:evidence",
             "calibrate": "questions:calibrate",
         },
         usual="make",

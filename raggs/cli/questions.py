@@ -446,3 +446,82 @@ def _end(found: ThresholdCalibration, thresholds: Thresholds) -> None:
     say(f"embedder: {found.embedder} (thresholds of other embedders differ)")
     place, values = "questions.filter", thresholds
     say(f"to use them: {place}.duplicate={values.duplicate:g} {place}.excerpt={values.excerpt:g}")
+
+
+def evidence(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run directory, e.g. runs/demo.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="File for the queries: .jsonl, .csv or .yaml.")
+    ],
+    judge: Annotated[
+        str | None,
+        typer.Option(
+            "--judge", metavar="MODEL", help="litellm:MODEL, the model to call [default: model of the run's judge]."
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print calls, tokens and cost; call no model and write nothing.")
+    ] = False,
+    max_usd: Annotated[
+        float, typer.Option("--max-usd", metavar="USD", min=0, help="Cap for the cost of all invocations, in USD.")
+    ] = 1.0,
+    allow_mixed: AllowMixed = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    yes: Yes = False,
+    debug: Debug = False,
+) -> None:
+    """Find the combinations of passages that suffice for an answer, with a language model.
+
+    The model reads up to 8 passages of grade 4 or 5 per query and proposes minimal combinations. Each one is verified:
+    its passages must suffice, and must not suffice without any one of them. The measures complete@k and
+    evidence_recall@k use the result.
+
+    \b
+    Examples:
+      raggs questions evidence runs/demo --out queries.jsonl --dry-run
+      raggs questions evidence runs/demo --out queries.jsonl --judge litellm:openai/gpt-5-mini
+    """
+    from raggs.app.question_evidence import (
+        ESTIMATED,
+        EvidenceRequest,
+        find_question_evidence,
+        forecast_question_evidence,
+        summarise_evidence,
+    )
+    from raggs.base.errors import PartialError
+    from raggs.cli.chunks import show_costs
+    from raggs.cli.documents import show_summary
+    from raggs.cli.options import approver, typed
+    from raggs.cli.progress import listener
+    from raggs.cli.screen import open_console
+    from raggs.llm import BudgetSpent
+    from raggs.runs.events import ignore_event
+
+    request = EvidenceRequest(run, out, judge, max_usd, force, allow_mixed)
+    if dry_run:
+        config, estimates = forecast_question_evidence(request)
+        show_costs(estimates, max_usd, as_json=as_json, llm=config.llm, about=ESTIMATED)
+        return
+    display = listener(quiet or as_json)
+    try:
+        with display or nullcontext():
+            found = find_question_evidence(request, display or ignore_event, approver(yes, quiet))
+    except BudgetSpent as error:
+        error.remedy = "paid answers are cached; run the same command with a higher --max-usd"
+        raise
+    if as_json:
+        sets = {each.query.qid: each.evidence for each in found.found if each.evidence}
+        counts = {"queries": len(found.found), "failed": found.failed, "usd": found.usd}
+        say_json(json.dumps({"evidence": sets, **counts, "files": list(map(str, found.files))}, indent=2))
+    elif not quiet:
+        show_summary(summarise_evidence(found, f"raggs run --set queries.path={typed(out)}"), open_console())
+        for file in found.files:
+            say(str(file))
+    if found.failed:
+        raise PartialError(
+            f"{found.failed:,} of {len(found.found):,} queries have no evidence because a call failed",
+            where=found.files[-1],
+            remedy="run the same command with --force; paid answers are cached",
+        )

@@ -38,6 +38,8 @@ PromptUse = Literal[
     "ask",
     "answer",
     "correct",
+    "evidence",
+    "suffices",
 ]
 
 TASKS: tuple[PromptUse, ...] = get_args(PromptUse)
@@ -57,6 +59,8 @@ PLACEHOLDERS: Mapping[PromptUse, frozenset[str]] = {
     "ask": frozenset({"kind", "style", "persona", "earlier", "texts"}),
     "answer": frozenset({"query", "passages"}),
     "correct": frozenset({"query", "reference", "answer"}),
+    "evidence": frozenset({"query", "passages", "sets", "members"}),
+    "suffices": frozenset({"query", "passages"}),
 }
 PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 HEADING = re.compile(r"^# (system|user)[ \t]*$", re.MULTILINE)

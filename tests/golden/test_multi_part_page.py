@@ -8,7 +8,11 @@ import re
 import shlex
 from pathlib import Path
 
-from support.project import raggs
+from support.llm_server import LLMServer
+from support.paying import MODEL
+from support.project import make_project, raggs
+
+from raggs.golden.sources import open_golden
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "multi-part-answers.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -35,6 +39,20 @@ def test_the_example_has_the_values_that_the_page_states(tmp_path: Path, monkeyp
     assert values["complete@3"] == {"q1": 1.0, "q2": 1.0}
     assert values["evidence_recall@2"] == {"q1": 0.5, "q2": 1.0}
     assert "`complete@2` is 0.5 and `complete@3` is 1" in TEXT
+
+
+def test_the_commands_that_find_evidence_work(tmp_path: Path, server: LLMServer) -> None:
+    project = make_project(tmp_path, rank=None)
+    project.change(llm={"api_base": server.url, "prices": {MODEL: {"input": 1.0, "output": 2.0}}})
+    assert raggs("run", "--config", project.config, "-q").returncode == 0
+    commands = [line for line in TEXT.splitlines() if line.startswith(("raggs questions", "raggs run --set"))]
+    assert len(commands) == 3
+    for command in commands:
+        words = command.replace("openai/gpt-5-mini", MODEL).split()[1:]
+        found = raggs(*words, *(["-q"] if words[0] == "run" else []), cwd=tmp_path)
+        assert found.returncode == 0, found.stderr
+    assert server.count == 8, "a proposal and a verification for each query"
+    assert len(open_golden(project.run).judgments().evidence) == 4
 
 
 def test_the_code_of_the_page_runs() -> None:

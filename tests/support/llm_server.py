@@ -94,6 +94,8 @@ class LLMServer:
         batches: the Batch API, with its own faults and counts.
         obeys: what a text outside the fence may order, see `support.hostile`; None obeys nothing.
         splits: from the pieces of a text to the numbers of those after which to cut.
+        evidence: from a query and passages to the positions of each combination that suffices.
+        suffices: from a query and passages to whether they suffice.
         echo_keys: whether errors quote the key that they got.
         states: fields of every good answer, such as `model` and `system_fingerprint`, over what it would say of itself;
             by the number of the request, if it is a function. A field that is None is left out.
@@ -122,6 +124,8 @@ class LLMServer:
         self.dims = dims
         self.headers_for = headers_for
         self.splits: Callable[[list[str]], list[int]] = every_third
+        self.evidence: Callable[[str, list[str]], list[list[int]]] = lambda query, passages: [[0]]
+        self.suffices: Callable[[str, list[str]], bool] = lambda query, passages: True
         self.obeys: Callable[[str], bool] | None = None
         self.echo_keys = False
         self.states: dict[str, Any] | Callable[[int], dict[str, Any]] = {}
@@ -332,11 +336,8 @@ class LLMServer:
                 return {label: {"reason": "as told", "grade": 5} for label in told}
             return {"reason": "as told", "grade": 5, "order": told}
         query, *passages = [match[2] for match in FENCED.finditer(text)]
-        if _form(body) == "answer":
-            return {"answer": " ".join(passages)}
-        if _form(body) == "correct":
-            reference, answer = passages
-            return {"reason": "by the reference", "correct": int(reference in answer)}
+        if (found := self._about_answers(_form(body), query, passages)) is not None:
+            return found
         if _form(body) in ("hyde", "multi_query"):
             count = int(text.rpartition(":")[2].strip(" ."))
             return {"texts": [f"{_form(body)} {number} of {query}" for number in range(1, count + 1)]}
@@ -354,6 +355,20 @@ class LLMServer:
                 {"relevance": 20 * grade} if _form(body) == "relevance" else {"reason": "by the truth", "grade": grade}
             )
         return {"query": " ".join(query.split())}
+
+    def _about_answers(self, form: str, query: str, passages: list[str]) -> dict[str, Any] | None:
+        match form:
+            case "answer":
+                return {"answer": " ".join(passages)}
+            case "correct":
+                reference, answer = passages
+                return {"reason": "by the reference", "correct": int(reference in answer)}
+            case "evidence":
+                sets = [[chr(ord("A") + place) for place in places] for places in self.evidence(query, passages)]
+                return {"reason": "by the evidence", "sets": sets}
+            case "suffices":
+                return {"reason": "by the passages", "sufficient": int(self.suffices(query, passages))}
+        return None
 
     def _ordered_about(self, body: dict[str, Any]) -> bool:
         """Whether anything that stands outside the fence tells this server what to do."""
