@@ -174,9 +174,9 @@ class EvalResult:
         if not self.report.comparisons and study is not None:
             parts = compare_on(study, primary)
         makers = {} if study is None else study.makers
-        lacks = "" if self.golden is None else self.golden.lacks
+        lacks, versions = ("", ()) if self.golden is None else (self.golden.lacks, self.golden.versions)
         lowest = None if study is None else lowest_label(study.judgments.qrels)
-        return SummaryContext(named, tuple(parts), makers, lacks, outcomes, digits, lowest)
+        return SummaryContext(named, tuple(parts), makers, lacks, versions, outcomes, digits, lowest)
 
     @property
     def primary(self) -> str:

@@ -206,12 +206,13 @@ COMMANDS: dict[str, str | CommandGroup] = {
         "Import and export human labels.", {"import": "reviews:import_", "export": "reviews:export"}, hidden=True
     ),
     "judge": CommandGroup(
-        "Validate, compare or calibrate judges.",
+        "Validate, compare, calibrate or monitor judges.",
         {
             "check": "reviews:check",
             "compare": "reviews:compare",
             "bench": "judges:bench",
             "calibrate": "judges:calibrate",
+            "drift": "judges:drift",
         },
     ),
     "questions": CommandGroup(

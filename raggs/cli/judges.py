@@ -1,4 +1,4 @@
-"""`raggs judge bench` (comparison of judges on a labelled collection) and `raggs judge calibrate`."""
+"""`raggs judge bench` (comparison of judges on a labelled collection), `calibrate` and `drift`."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from raggs.cli.options import (
     DryRun,
     Json,
     Quiet,
+    RunFolder,
     Seed,
     Yes,
     sufficient_cap,
@@ -272,6 +273,105 @@ def calibrate(
         return
     show_summary(summarise_calibration(found, out), open_console())
     say(typed(out))
+
+
+CheckName = Annotated[
+    str | None,
+    typer.Option(
+        "--check",
+        metavar="NAME",
+        help="Name of the check [default: today's date, UTC]. Answers are paid for once per name.",
+    ),
+]
+AskedPassages = Annotated[
+    int, typer.Option("--passages", metavar="N", min=1, help="Judged passages to grade again, drawn over queries.")
+]
+RepeatedPassages = Annotated[
+    int,
+    typer.Option(
+        "--repeats", metavar="N", min=0, help="Passages to grade twice, if the run has one grade per passage."
+    ),
+]
+CanaryCount = Annotated[
+    int, typer.Option("--canaries", metavar="N", min=0, help="Maximum number of hidden control items.")
+]
+ShiftTolerance = Annotated[
+    float, typer.Option("--shift", metavar="GRADES", min=0, help="Tolerated mean shift of grades, up or down.")
+]
+AgreementTolerance = Annotated[
+    float,
+    typer.Option(
+        "--lost", metavar="SHARE", min=0, max=1, help="Tolerated loss of equal grades (beyond noise) and of canaries."
+    ),
+]
+CheckMaxUsd = Annotated[
+    float, typer.Option("--max-usd", metavar="USD", min=0, help="Budget in USD for all invocations of this check.")
+]
+DrawSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Random seed of the sample and of the bootstrap.")]
+
+
+def drift(
+    run: RunFolder,
+    check: CheckName = None,
+    passages: AskedPassages = 30,
+    repeats: RepeatedPassages = 30,
+    canaries: CanaryCount = 6,
+    shift: ShiftTolerance = 0.25,
+    lost: AgreementTolerance = 0.1,
+    max_usd: CheckMaxUsd = 0.1,
+    confidence: Confidence = 0.95,
+    seed: DrawSeed = 1,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    yes: Yes = False,
+    debug: Debug = False,
+) -> None:
+    """Test whether the judge of a run still grades as before.
+
+    Asks the judge again about a fixed sample of the run's passages. Ends with exit code 7 if an interval shows a change
+    beyond its tolerance. The run does not change; results are in its folder `drift`. After an interruption, run the
+    same command again: raggs pays for no answer twice.
+
+    \b
+    Examples:
+      raggs judge drift runs/demo --dry-run
+      raggs judge drift runs/demo
+      raggs judge drift runs/demo --check release-12 --passages 100 --max-usd 0.5
+    """
+    from raggs.app.judge_drift import DriftRequest, check_drift, drift_json, forecast_drift, require_no_drift
+    from raggs.cli.chunks import show_costs
+    from raggs.cli.documents import show_summary
+    from raggs.cli.options import approver
+    from raggs.cli.progress import listener
+    from raggs.cli.review_summaries import summarise_drift
+    from raggs.cli.screen import open_console
+    from raggs.llm import BudgetSpent
+    from raggs.runs.events import ignore_event
+    from raggs.runs.manifests.open_run import open_run
+    from raggs.stats.judge_drift import DriftTolerance
+
+    tolerance = DriftTolerance(shift, lost)
+    request = DriftRequest(run, check, passages, repeats, canaries, tolerance, max_usd, confidence, seed)
+    if dry_run:
+        expected = forecast_drift(request)
+        above = "\n".join(expected.what)
+        show_costs(expected.estimates, max_usd, as_json=as_json, above=above, about=expected.about, llm=expected.llm)
+        return
+    display = listener(quiet or as_json)
+    try:
+        with display or nullcontext():
+            found = check_drift(request, display or ignore_event, approver(yes, quiet))
+    except BudgetSpent as error:
+        cap = sufficient_cap(error.cap, None)
+        error.remedy = f"paid answers are cached; to continue, run the same command with --max-usd {cap}"
+        raise
+    if as_json:
+        say_json(drift_json(found))
+    elif not quiet:
+        config = typed(open_run(run).config_file)
+        show_summary(summarise_drift(found, f"raggs judge drift {typed(run)}", config), open_console())
+    require_no_drift(found)
 
 
 def _parse_mapping(text: str) -> dict[int, int]:

@@ -1,8 +1,9 @@
-"""Default output of `raggs review status`, `raggs judge check` and `raggs judge compare` as summaries."""
+"""Default output of `raggs review status` and of `raggs judge check`, `compare` and `drift` as summaries."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from raggs.base.document import Summary, Table, formatted
@@ -11,6 +12,7 @@ from raggs.base.text import plural, shorten
 if TYPE_CHECKING:
     from raggs.app.judge_check import JudgeCheck
     from raggs.app.judge_compare import GradeCosts, JudgeComparison
+    from raggs.app.judge_drift import DriftCheck
     from raggs.app.review import AnnotatorAgreement, ReviewStatus
 
 MAX_ANNOTATORS = 8  # maximum number of rows of the table; --details prints all
@@ -155,3 +157,96 @@ def _bill_rows(bills: list[GradeCosts]) -> Iterator[tuple[str, ...]]:
     if any(bill.calls or bill.cached for bill in bills):
         yield ("USD per 1,000 grades", *(formatted(bill.usd_per_1000, ".3f") for bill in bills))
         yield ("seconds per call", *(formatted(bill.seconds_per_call, ".2f") for bill in bills))
+
+
+# --- raggs judge drift ----------------------------------------------------------------------------------------
+
+DRIFT_RESULTS = {"drift": "fail", "no drift": "pass", "inconclusive": "inconclusive"}
+DRIFT_HEADLINES = {
+    "drift": "The judge has drifted",
+    "no drift": "The judge has not drifted",
+    "inconclusive": "Drift of the judge is inconclusive",
+}
+
+
+def summarise_drift(found: DriftCheck, command: str, config: str) -> Summary:
+    """Return the default output of `raggs judge drift`: the verdict, the models that answered, and each change.
+
+    Args:
+        command: the same command, for `next`.
+        config: configuration file of the run, as it is typed.
+    """
+    from raggs.app.judge_check import format_estimate
+
+    drift = found.drift
+    whole, limits = drift.agreement, drift.tolerance
+    same = f"{plural(whole.cases, 'passage')} of {plural(whole.clusters, 'query')} graded again"
+    shift = f"mean shift {format_estimate(whole.bias, signed=True)} grades (tolerance {limits.shift:g})"
+    rows = [
+        ("mean shift of grades", format_estimate(whole.bias, signed=True), f"±{limits.shift:g}", "shift"),
+        (
+            "lost equal grades, beyond noise",
+            format_estimate(drift.lost_agreement, signed=True),
+            f"{limits.agreement:g}",
+            "agreement",
+        ),
+        ("lost canaries", format_estimate(drift.lost_canaries, signed=True), f"{limits.agreement:g}", "canaries"),
+    ]
+    results: dict[str, str] = {name: DRIFT_RESULTS[verdict] for name, verdict in drift.parts.items()}
+    if drift.noise is None:
+        results["agreement"] = "not run"
+    if None in found.canaries:
+        results["canaries"] = "not run"
+    figures = [(title, value, limit, results[name]) for title, value, limit, name in rows]
+    figures += [("equal grades, then and now", format_estimate(whole.exact), "", "")]
+    figures += [("kappa, then and now", format_estimate(whole.kappa), "", "")]
+    if drift.noise is not None:
+        figures += [("equal grades, repeated", format_estimate(drift.noise.exact), "", "")]
+    return Summary(
+        headline=(f"{DRIFT_HEADLINES[drift.verdict]}: {shift}, {same}.", *_answered(found)),
+        table=Table.of(("figure", "value", "tolerance", "result"), figures),
+        legend=f"[ ] {100 * whole.confidence:g}% interval over queries; lost: earlier minus now",
+        trust=tuple(_drift_notes(found)),
+        next=_next_drift_command(found, command, config),
+    )
+
+
+def _answered(found: DriftCheck) -> Iterator[str]:
+    """Yield for each model the snapshots that answered then and now."""
+    for asked in dict.fromkeys((*found.before, *found.now)):
+        then, now = (" and ".join(sorted(side.get(asked, {}))) for side in (found.before, found.now))
+        if then == now:
+            yield f"{asked} answers as {now}, as in the run."
+        else:
+            yield f"{asked} answered as {then or 'an unnamed model'}, and now answers as {now or 'an unnamed model'}."
+    if not found.before and not found.now:
+        yield "The provider names no model snapshot, so only the grades can show a change."
+
+
+def _drift_notes(found: DriftCheck) -> Iterator[str]:
+    """Yield the canaries, the source of the noise, failures and the cost."""
+    before, now = found.canaries
+    if now is not None:
+        then = "not run" if before is None else f"{before.count} of {before.total}"
+        yield f"Canaries passed: {then} in the run, {now.count} of {now.total} now."
+    if found.noise_from:
+        source = "several grades of the run" if found.noise_from == "run" else "repeated calls of this check"
+        yield f"The judge's own noise is known from {source}."
+    else:
+        yield "The judge's own noise is unknown, so lost agreement is no alarm: set --repeats."
+    if found.failed:
+        yield f"{plural(found.failed, 'judgment')} failed."
+    yield f"The check {found.check} cost {found.usd:.4f} USD (budget {found.most_usd:g} USD)."
+
+
+def _next_drift_command(found: DriftCheck, command: str, config: str) -> str:
+    if found.drift.verdict == "no drift":
+        return f"raggs audit {found.run}"
+    if found.drift.verdict == "inconclusive":
+        return f"{command} --passages {4 * max(1, len(found.grades))} --dry-run"
+    if len(found.now) == 1 and found.judge.startswith("litellm "):
+        ((asked, now),) = found.now.items()
+        if len(now) == 1 and asked in found.before and not now.keys() & found.before[asked].keys():
+            model = quote(f"{asked.partition('/')[0]}/{next(iter(now))}")
+            return f"raggs run --config {config} --run-id {found.check} --set judge.judge.model={model} --dry-run"
+    return f"raggs judge check {found.run}"

@@ -44,7 +44,7 @@ from raggs.base.tables import LABEL_ROLES, NO_COLUMNS, ColumnNames, ObjectColumn
 from raggs.base.trec import SeenPairs
 from raggs.base.types import as_list, as_object, as_text
 from raggs.golden.base import CONFIDENCE_FIELDS, GoldenQuery, GoldenSet, LabelRecord, SetPart
-from raggs.golden.judgments import Judgments, stated_fall, stated_lacks, stated_origin, stated_sources
+from raggs.golden.judgments import Judgments, stated_fall, stated_lacks, stated_origin, stated_sources, stated_versions
 from raggs.metrics.columns import GradeScale, Qrels
 from raggs.parts.file_shapes import check_ids, sidecar, stated_labels, stated_scale
 from raggs.parts.queries.fields import query_of
@@ -155,7 +155,7 @@ class RewordedGolden(GoldenSet):
         self._golden, self._questions = golden, questions
         self.name, self.source, self.top, self.provenance = golden.name, golden.source, golden.top, golden.provenance
         self.lacks, self.form, self.sure, self.partial = golden.lacks, golden.form, golden.sure, golden.partial
-        self.by_grade = golden.by_grade
+        self.by_grade, self.versions = golden.by_grade, golden.versions
 
     @property
     def made(self) -> tuple[str, ...]:
@@ -265,7 +265,7 @@ class FileGolden(GoldenSet):
         self.name = name or labels.name
         self.columns = columns
         self.source = str(labels)
-        self.lacks = stated_lacks(labels)
+        self.lacks, self.versions = stated_lacks(labels), stated_versions(labels)
         self.labels = labels
         self.query_file = questions
 

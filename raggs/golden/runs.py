@@ -47,6 +47,7 @@ from raggs.metrics.columns import (
 from raggs.metrics.unjudged import LabelUncertainty
 from raggs.parts.queries import ORIGIN_KEY, made_notes
 from raggs.runs.manifests.costs import failed_judge_gates
+from raggs.runs.manifests.messages import mixed_versions
 from raggs.runs.manifests.open_run import OpenedRun
 from raggs.runs.manifests.reasons import no_grades
 from raggs.stages import GOLDEN
@@ -76,6 +77,7 @@ class RunGolden(GoldenSet):
         self.source = str(run.folder)
         self.provenance = _provenance(run)
         self.lacks = run.lacks
+        self.versions = tuple(mixed_versions(run.manifest))
         lock, begun = run.manifest.stages.get("rank"), any(part.stage == "rank" for part in run.parts)
         self._ranked = bool(lock or begun) and run.file("rank").is_file()
         settings = lock.params if lock else run.manifest.config.get("rank", {})

@@ -200,3 +200,24 @@ def test_a_forged_answerer_is_found(server: LLMServer, paid: Project) -> None:
     path.write_text(path.read_text().replace(key, "0123456789", 1))
     result = invoke("audit", paid.run)
     assert result.exit_code == 5 and "judge.jsonl:1" in result.stdout
+
+
+def test_eval_says_that_grades_come_from_two_versions(server: LLMServer, paid: Project, tmp_path: Path) -> None:
+    server.states = OLD
+    run(paid, "--quiet", "--to", "judge")
+    one = " ".join(call("eval", "-g", paid.run, "-r", paid.run).stdout.split())
+    assert "versions of" not in one
+    paid.change(name="mixed")
+    server.states = lambda number: OLD if number % 2 else NEW
+    (paid.folder / "runs" / ".cache" / "llm" / "cache.db").unlink()
+    run(paid, "--quiet", "--allow-mixed")
+    made = paid.folder / "runs" / "mixed"
+    counts = {
+        each["model"]: each["answers"]
+        for each in json.loads((made / "manifest.json").read_text())["stages"]["judge"]["answerers"].values()
+    }
+    named = ", ".join(f"{model} ({count})" for model, count in sorted(counts.items()))
+    sentence = f"Grades come from 2 versions of {MODEL}, which may grade differently: {named}."
+    assert sentence in " ".join(call("eval", "-g", made, "-r", made).stdout.split())
+    call("export", made, "--format", "beir", "--out", tmp_path / "set")
+    assert sentence in " ".join(call("eval", "-g", tmp_path / "set", "-r", made).stdout.split()), "an export keeps it"

@@ -57,7 +57,7 @@ class ImportedSet(GoldenSet):
     """An imported golden set.
 
     Attributes:
-        name, source, top, form, sure, provenance, partial, lacks: see `GoldenSet`.
+        name, source, top, form, sure, provenance, partial, lacks, versions: see `GoldenSet`.
         given: the queries, sorted by id.
         lists: function that returns the systems' lists and reads them again at each call.
         corpus: function that returns all passages and reads them again at each call; None if there is no corpus.
@@ -78,6 +78,7 @@ class ImportedSet(GoldenSet):
     stated: Mapping[GoldenContent, PartStock] = field(default_factory=dict)
     partial: bool = True
     lacks: str = ""
+    versions: tuple[str, ...] = ()
     kept: object = None
     notes: tuple[str, ...] = ()
 
@@ -402,6 +403,7 @@ class Exporter(ABC):
             **facts,
             **self.options.facts,
             **({"lacks": golden.lacks} if golden.lacks else {}),
+            **({"versions": list(golden.versions)} if golden.versions else {}),
             **({"unordered": UNORDERED} if golden.by_grade else {}),
             **({"grades": numbers.described()} if numbers else {}),
             "contents": {part: vars(stock) for part, stock in contents.items() if stock.count},

@@ -44,7 +44,7 @@ from raggs.parts.judges import grade_noises, is_exact
 from raggs.runs.manifests.models import snapshots
 
 if TYPE_CHECKING:
-    from raggs.runs.manifests.models import LockedAnswerer, StageLock
+    from raggs.runs.manifests.models import LockedAnswerer, RunManifest, StageLock
 
 
 def cascade_words(found: CascadeHealth | None) -> Iterator[tuple[str, bool]]:
@@ -217,6 +217,15 @@ def answerer_lines(answerers: Collection[LockedAnswerer]) -> Iterator[SummaryLin
             yield SummaryLine(told, warning=True)
         else:
             yield SummaryLine(f"model versions of {asked or 'unknown models'}: {', '.join(parts)}")
+
+
+def mixed_versions(manifest: RunManifest) -> Iterator[str]:
+    """Yield a sentence for each model of which several versions gave grades. Only the manifest is read."""
+    lock = manifest.stages.get("judge")
+    for asked, named in snapshots(lock.answerers.values() if lock else ()).items():
+        if len(named) > 1:
+            counts = ", ".join(f"{model} ({count:,})" for model, count in sorted(named.items()))
+            yield f"Grades come from {len(named)} versions of {asked}, which may grade differently: {counts}."
 
 
 def settled_words(lock: StageLock, *, short: bool = False) -> Iterator[str]:
