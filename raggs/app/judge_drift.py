@@ -1,15 +1,15 @@
-"""`raggs judge drift`: ask the judge of a run again about some of its passages, and test whether its grades changed.
+"""`raggs judge drift`: grade some passages of a run again, and test whether the judge's grades changed.
 
 The passages are a fixed random sample of the graded passages, one per query as long as there are queries left. Every
-check of a run therefore asks about the same passages. The choice does not depend on grades. Otherwise, passages with
+check of a run therefore grades the same passages. The choice does not depend on grades. Otherwise, passages with
 extreme grades would seem to move towards the mean even if the judge is unchanged.
 
 Earlier answers are in the cache, so each check has its own sample number, which is a hash of the name of the check. A
-check that was interrupted continues under the same name and pays for no answer twice. A check under another name asks
-again. The run itself does not change: the ledger and the result of a check are in the folder `drift` of the run.
+check that was interrupted continues under the same name and pays for no answer twice. A check under another name makes
+new calls. The run itself does not change: the ledger and the result of a check are in the folder `drift` of the run.
 
 If the run has several grades per passage, they show how often the judge repeats a grade. Otherwise, some passages are
-asked about twice. Hidden control items (canaries) are the first ones of those that the run has or could have.
+graded twice. Hidden control items (canaries) are the first ones of those that the run has or could have.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ class DriftRequest:
     Attributes:
         run: run directory.
         check: name of the check; None for today's date (UTC). The answers of a name are paid for once.
-        passages: number of passages to ask about; in groups, at least that many.
-        repeats: maximum number of passages that are asked about twice, if the run has one grade per passage.
+        passages: number of passages to grade again; in groups, at least that many.
+        repeats: maximum number of passages that are graded twice, if the run has one grade per passage.
         canaries: maximum number of hidden control items.
-        tolerance: changes that are no alarm.
+        tolerance: limits of the changes.
         max_usd: budget in USD for all invocations of this check.
         confidence: confidence level of the intervals.
         seed: random seed of the sample and of the bootstrap.
@@ -149,7 +149,7 @@ def draw_units(
     def keyed() -> Iterator[tuple[tuple[int, int], DriftUnit]]:
         for qid, found in groupby(records, key=lambda record: record.qid):
             mine = list(found)
-            units = _grouped(qid, mine, config) if together else _single(qid, mine)
+            units = _units_of_groups(qid, mine, config) if together else _units_of_passages(qid, mine)
             own, lot = derive_seed(seed, FOLDER, qid), partial(derive_seed, seed, FOLDER, qid)
             ordered = sorted(units, key=lambda unit: lot(*unit.docs))
             yield from (((turn, own), unit) for turn, unit in enumerate(ordered))
@@ -157,13 +157,13 @@ def draw_units(
     return [unit for _, unit in nsmallest(-(-count // size), keyed(), key=lambda item: item[0])]
 
 
-def _single(qid: str, records: Iterable[JudgeRecord]) -> Iterator[DriftUnit]:
+def _units_of_passages(qid: str, records: Iterable[JudgeRecord]) -> Iterator[DriftUnit]:
     for record in records:
         if grades := earlier_grades(record):
             yield DriftUnit(qid, (record.doc_id,), (grades,))
 
 
-def _grouped(qid: str, records: Sequence[JudgeRecord], config: JudgeConfig) -> Iterator[DriftUnit]:
+def _units_of_groups(qid: str, records: Sequence[JudgeRecord], config: JudgeConfig) -> Iterator[DriftUnit]:
     """Yield the groups of the first calls of a query, in the order in which the first sample showed them."""
     leaders = [record for record in records if record.duplicate_of is None]
     first = PoolWalk(len(leaders), config.stop_after, config.group, MAX_LOW_GRADE).step()
@@ -204,12 +204,12 @@ class FreshGrader:
 
 @dataclass(frozen=True)
 class DriftTasks:
-    """Everything that a check asks.
+    """All calls of a check.
 
     Attributes:
         lock, config: lock and settings of the judge stage.
         queries: all queries of the run, by id.
-        twice: indexes of the units that are asked about twice.
+        twice: indexes of the units that are graded twice.
         passages: the passages of the units, by query id and passage id.
     """
 
@@ -232,7 +232,7 @@ class DriftAnswers:
     """The new answers.
 
     Attributes:
-        first, second: by unit, one judgment per passage; `second` has only the units that are asked about twice.
+        first, second: by unit, one judgment per passage; `second` has only the units that are graded twice.
         canaries: results of the canaries; None if there were none.
     """
 
@@ -257,14 +257,14 @@ def _ask(
     found = []
     for done, judged in enumerate(run_ordered(workspace, todo, ask), start=1):
         found.append(judged)
-        listen(BuildProgress("passages asked about again", done, len(todo)))
+        listen(BuildProgress("passages graded again", done, len(todo)))
     count = len(tasks.units)
     second = {number: judged for (number, _), judged in zip(todo[count:], found[count:], strict=True)}
     return DriftAnswers(found[:count], second, _ask_canaries(workspace, fresh, tasks, request.canaries))
 
 
 def _ask_canaries(workspace: Workspace, fresh: FreshGrader, tasks: DriftTasks, most: int) -> CanaryHealth | None:
-    """Ask about the first `most` canaries of the run; if it had none, about one of each kind."""
+    """Grade the first `most` canaries of the run; if it had none, one of each kind."""
     if not most or not fresh.judge.reads:
         return None
     config, run, share = tasks.config, tasks.run, tasks.config.canaries or FEW_CANARIES
@@ -324,13 +324,13 @@ class DriftCheck:
 
 
 @contextmanager
-def _opened(
+def _open_check(
     request: DriftRequest, listen: Listener
 ) -> Iterator[tuple[Workspace, DriftTasks, Callable[[LLM | None], Judge]]]:
     """Yield the workspace, the tasks, and a function that makes the judge. All input is checked first.
 
     Raises:
-        DataError: the run is no golden set, its judge calls no model or has changed, or no passage has a grade by it.
+        DataError: the run contains no golden set, its judge calls no model or has changed, or it graded no passage.
         NotFoundError: there is no run, or its judge stage has not finished.
     """
     run = open_run(request.run)
@@ -414,7 +414,7 @@ def _tasks(
 def check_drift(
     request: DriftRequest, listen: Listener = ignore_event, approve: Approve = approve_nothing
 ) -> DriftCheck:
-    """Ask the judge of a run again, compare its grades, and write the result to the run directory. This also works in
+    """Grade passages of a run again, compare the grades, and write the result to the run directory. This also works in
     notebooks.
 
     Args:
@@ -429,7 +429,7 @@ def check_drift(
     if in_loop():
         return run_in_thread(lambda hear: check_drift(request, hear, approve), listen)
     name = request.name
-    with _opened(request, listen) as (workspace, tasks, make):
+    with _open_check(request, listen) as (workspace, tasks, make):
         permit_parts(workspace.settings, [tasks.config.judge], approve)
         judge = make(None)
         if not workspace.has_answers:
@@ -444,7 +444,7 @@ def check_drift(
 def _result(
     request: DriftRequest, workspace: Workspace, tasks: DriftTasks, judge: Judge, answers: DriftAnswers
 ) -> DriftCheck:
-    grades = tuple(_compared(tasks, answers))
+    grades = tuple(_compare_grades(tasks, answers))
     before, now = tasks.canaries_before, answers.canaries
     paired = [each for each in grades if each.now[0] is not None]
     counts = None
@@ -453,7 +453,7 @@ def _result(
             CanaryCounts(before.passed.count, before.passed.total),
             CanaryCounts(now.passed.count, now.passed.total),
         )
-    repeated, source = _repeated(paired)
+    repeated, source = _repeated_grades(paired)
     drift = measure_drift(
         [each.earlier[0] for each in paired],
         [each.now[0] or 0 for each in paired],
@@ -482,7 +482,7 @@ def _result(
     )
 
 
-def _compared(tasks: DriftTasks, answers: DriftAnswers) -> Iterator[ComparedGrade]:
+def _compare_grades(tasks: DriftTasks, answers: DriftAnswers) -> Iterator[ComparedGrade]:
     for number, unit in enumerate(tasks.units):
         given = [answers.first[number], *([answers.second[number]] if number in answers.second else [])]
         for place, earlier in enumerate(unit.earlier):
@@ -491,7 +491,7 @@ def _compared(tasks: DriftTasks, answers: DriftAnswers) -> Iterator[ComparedGrad
                 yield ComparedGrade(unit.qid, unit.docs[place], earlier, now)
 
 
-def _repeated(grades: Sequence[ComparedGrade]) -> tuple[RepeatedGrades | None, str]:
+def _repeated_grades(grades: Sequence[ComparedGrade]) -> tuple[RepeatedGrades | None, str]:
     """Return the repeated grades, and where they come from: the run if it has any, otherwise the check."""
     of_run = [(*each.earlier[:2], each.now[0] or 0, each.qid) for each in grades if len(each.earlier) > 1]
     if of_run:
@@ -532,7 +532,7 @@ def forecast_drift(request: DriftRequest) -> DriftForecast:
     """
     if in_loop():
         return run_in_thread(lambda _: forecast_drift(request), ignore_event)
-    with _opened(request, ignore_event) as (workspace, tasks, make), workspace.rehearsal() as llm:
+    with _open_check(request, ignore_event) as (workspace, tasks, make), workspace.rehearsal() as llm:
         llm.turn_to(f"drift {request.name}")
         _ask(workspace, make(llm), tasks, request, ignore_event)
         compared = sum(unit.compared for unit in tasks.units)

@@ -329,7 +329,7 @@ def drift(
 ) -> None:
     """Test whether the judge of a run still grades as before.
 
-    Asks the judge again about a fixed sample of the run's passages. Ends with exit code 7 if an interval shows a change
+    Grades a fixed sample of the run's passages again. Ends with exit code 7 if an interval shows a change
     beyond its tolerance. The run does not change; results are in its folder `drift`. After an interruption, run the
     same command again: raggs pays for no answer twice.
 

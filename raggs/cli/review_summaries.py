@@ -233,7 +233,7 @@ def _drift_notes(found: DriftCheck) -> Iterator[str]:
         source = "several grades of the run" if found.noise_from == "run" else "repeated calls of this check"
         yield f"The judge's own noise is known from {source}."
     else:
-        yield "The judge's own noise is unknown, so lost agreement is no alarm: set --repeats."
+        yield "The judge's own noise is unknown, so lost agreement is not tested: set --repeats."
     if found.failed:
         yield f"{plural(found.failed, 'judgment')} failed."
     yield f"The check {found.check} cost {found.usd:.4f} USD (budget {found.most_usd:g} USD)."

@@ -11,7 +11,7 @@ repeated grades. Three quantities are tested, each with an interval:
   Wilson intervals (Newcombe, 1998, method 10).
 
 An interval that is entirely beyond the tolerance is an alarm. An interval that is entirely within it shows that there
-is no drift. Any other interval is inconclusive.
+is no drift. In all other cases, the result is inconclusive.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ AGREEMENT_TOLERANCE = 0.1  # share of equal grades, or of canaries
 
 @dataclass(frozen=True)
 class DriftTolerance:
-    """Changes that are no alarm.
+    """Limits of the changes.
 
     Attributes:
         shift: mean change of a grade, in grades, up or down.
@@ -90,7 +90,7 @@ class JudgeDrift:
         noise: agreement of repeated grades from one time; None if no passage has any.
         lost_agreement: share of equal repeated grades minus share of equal earlier and new grades.
         lost_canaries: share of passed canaries, earlier minus now; NaN if they were not graded at both times.
-        tolerance: changes that are no alarm.
+        tolerance: limits of the changes.
     """
 
     agreement: JudgeHumanAgreement
@@ -111,7 +111,7 @@ class JudgeDrift:
 
     @property
     def parts(self) -> dict[Literal["shift", "agreement", "canaries"], DriftVerdict]:
-        """The verdict of each change alone."""
+        """The verdict of each change."""
         return {
             "shift": _verdict(self.agreement.bias, self.tolerance.shift, both_sides=True),
             "agreement": _verdict(self.lost_agreement, self.tolerance.agreement),
@@ -146,7 +146,7 @@ def measure_drift(
         clusters: the query of each passage.
         repeated: passages with two grades from one time; None if there are none.
         canaries: counts of earlier and of new canaries; None if they were not graded at both times.
-        tolerance: changes that are no alarm (default: `DriftTolerance()`).
+        tolerance: limits of the changes (default: `DriftTolerance()`).
         confidence, draws, seed: confidence level, number of resamples and random seed of the bootstrap intervals.
 
     Raises:

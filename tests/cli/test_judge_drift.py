@@ -15,7 +15,7 @@ from support.cli import call
 from support.llm_server import LLMServer
 from support.project import Project, begin, make_project
 
-from raggs.llm.ledger import lines_in
+from raggs.llm.ledger import LedgerLine, lines_in
 
 MODEL = "openai/gpt-4.1-nano"
 OLD, NEW = {"model": "gpt-4.1-nano-2025-04-14"}, {"model": "gpt-4.1-nano-2026-01-01"}
@@ -49,7 +49,7 @@ def project(server: LLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     return graded_project(server, tmp_path, monkeypatch)
 
 
-def graded_project(server: LLMServer, folder: Path, monkeypatch: pytest.MonkeyPatch, **judge: Any) -> Project:
+def graded_project(server: LLMServer, folder: Path, monkeypatch: pytest.MonkeyPatch, **judge: object) -> Project:
     made = make_project(folder / "project", queries=QUERIES, corpus=24)
     settings = {"judge": {"type": "litellm", "model": MODEL}, "canaries": 0.02, **judge}
     made.change(judge=settings, llm={"api_base": server.url, "backoff_s": 0.01}, rank=None)
@@ -101,7 +101,7 @@ def files_of(project: Project) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in project.run.iterdir() if path.is_file()}
 
 
-def ledger(name: str = "c1") -> list[Any]:
+def ledger(name: str = "c1") -> list[LedgerLine]:
     return list(lines_in(Path(f"runs/demo/drift/{name}.ledger.jsonl")))
 
 

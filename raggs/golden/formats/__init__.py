@@ -57,7 +57,8 @@ class ImportedSet(GoldenSet):
     """An imported golden set.
 
     Attributes:
-        name, source, top, form, sure, provenance, partial, lacks, versions: see `GoldenSet`.
+        name, source, top, form, sure, provenance, partial, lacks: see `GoldenSet`.
+        versions: see `GoldenSet`.
         given: the queries, sorted by id.
         lists: function that returns the systems' lists and reads them again at each call.
         corpus: function that returns all passages and reads them again at each call; None if there is no corpus.
