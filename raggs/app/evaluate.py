@@ -174,9 +174,9 @@ class EvalResult:
         if not self.report.comparisons and study is not None:
             parts = compare_on(study, primary)
         makers = {} if study is None else study.makers
-        lacks, versions = ("", ()) if self.golden is None else (self.golden.lacks, self.golden.versions)
+        lacks, model_versions = ("", ()) if self.golden is None else (self.golden.lacks, self.golden.model_versions)
         lowest = None if study is None else lowest_label(study.judgments.qrels)
-        return SummaryContext(named, tuple(parts), makers, lacks, versions, outcomes, digits, lowest)
+        return SummaryContext(named, tuple(parts), makers, lacks, model_versions, outcomes, digits, lowest)
 
     @property
     def primary(self) -> str:

@@ -165,7 +165,7 @@ class SummaryContext:
         comparisons: comparisons with one baseline on the primary measure.
         makers: systems that the golden set was pooled from. The value is True if the set itself records this.
         lacks: why the golden set is incomplete; empty if it is complete.
-        versions: sentences about models of which several versions gave the grades.
+        model_versions: sentences about models of which several versions gave the grades.
         outcomes: total number of gates, and number of failed gates.
         digits: number of decimals of scores in sentences.
         lowest_label: lowest grade of the labels if no label has the lowest grade of the scale, else None.
@@ -175,7 +175,7 @@ class SummaryContext:
     comparisons: Sequence[ComparisonPart] = ()
     makers: Mapping[str, bool] = field(default_factory=dict)
     lacks: str = ""
-    versions: Sequence[str] = ()
+    model_versions: Sequence[str] = ()
     outcomes: tuple[int, int] = (0, 0)
     digits: int = 3
     lowest_label: int | None = None
@@ -197,7 +197,7 @@ def summarise(report: EvalReport, context: SummaryContext) -> Summary:
         trust=(
             *([f"The golden set is incomplete: {context.lacks}"] if context.lacks else []),
             *([f"Golden set: {report.golden.version}."] if report.golden.version is not None else []),
-            *context.versions,
+            *context.model_versions,
             *_labels_hint(context),
             *_limits(report, context.makers),
         ),

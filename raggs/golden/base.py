@@ -112,8 +112,8 @@ class GoldenSet(ABC):
         top: number of leading ranks that matter; 0 if the set has no ranking.
         provenance: origin of the grades; None if unknown.
         lacks: text that lists the missing parts; empty if the set is complete.
-        versions: sentences about models of which several versions gave the grades; empty if there are none, or if the
-            versions are unknown.
+        model_versions: sentences about models of which several versions gave the grades; empty if there are none, or
+            if the versions are unknown.
         form: numeric format of the grades; None if unknown.
         sure: whether the order has a confidence for each position.
         partial: whether texts of ranked passages may be missing.
@@ -121,7 +121,7 @@ class GoldenSet(ABC):
     """
 
     lacks: str = ""
-    versions: tuple[str, ...] = ()
+    model_versions: tuple[str, ...] = ()
     form: GradeFormat | None = AS_GRADED
     sure: bool = True
     partial: bool = False

@@ -44,7 +44,14 @@ from raggs.base.tables import LABEL_ROLES, NO_COLUMNS, ColumnNames, ObjectColumn
 from raggs.base.trec import SeenPairs
 from raggs.base.types import as_list, as_object, as_text
 from raggs.golden.base import CONFIDENCE_FIELDS, GoldenQuery, GoldenSet, LabelRecord, SetPart
-from raggs.golden.judgments import Judgments, stated_fall, stated_lacks, stated_origin, stated_sources, stated_versions
+from raggs.golden.judgments import (
+    Judgments,
+    stated_fall,
+    stated_lacks,
+    stated_model_versions,
+    stated_origin,
+    stated_sources,
+)
 from raggs.metrics.columns import GradeScale, Qrels
 from raggs.parts.file_shapes import check_ids, sidecar, stated_labels, stated_scale
 from raggs.parts.queries.fields import query_of
@@ -155,7 +162,7 @@ class RewordedGolden(GoldenSet):
         self._golden, self._questions = golden, questions
         self.name, self.source, self.top, self.provenance = golden.name, golden.source, golden.top, golden.provenance
         self.lacks, self.form, self.sure, self.partial = golden.lacks, golden.form, golden.sure, golden.partial
-        self.by_grade, self.versions = golden.by_grade, golden.versions
+        self.by_grade, self.model_versions = golden.by_grade, golden.model_versions
 
     @property
     def made(self) -> tuple[str, ...]:
@@ -265,7 +272,7 @@ class FileGolden(GoldenSet):
         self.name = name or labels.name
         self.columns = columns
         self.source = str(labels)
-        self.lacks, self.versions = stated_lacks(labels), stated_versions(labels)
+        self.lacks, self.model_versions = stated_lacks(labels), stated_model_versions(labels)
         self.labels = labels
         self.query_file = questions
 

@@ -79,9 +79,9 @@ def stated_lacks(labels: Path) -> str:
     return shorten(as_text(sidecar(labels).get("lacks")) or "", MAX_LACKS_CHARS)
 
 
-def stated_versions(labels: Path) -> tuple[str, ...]:
+def stated_model_versions(labels: Path) -> tuple[str, ...]:
     """Return sentences about models of which several versions gave the grades, as stated in the sidecar."""
-    found = sidecar(labels).get("versions")
+    found = sidecar(labels).get("model_versions")
     said = [text for each in (found if isinstance(found, list) else ()) if (text := as_text(each))]
     return tuple(shorten(text, MAX_LACKS_CHARS) for text in said)
 

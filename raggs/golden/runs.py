@@ -77,7 +77,7 @@ class RunGolden(GoldenSet):
         self.source = str(run.folder)
         self.provenance = _provenance(run)
         self.lacks = run.lacks
-        self.versions = tuple(mixed_versions(run.manifest))
+        self.model_versions = tuple(mixed_versions(run.manifest))
         lock, begun = run.manifest.stages.get("rank"), any(part.stage == "rank" for part in run.parts)
         self._ranked = bool(lock or begun) and run.file("rank").is_file()
         settings = lock.params if lock else run.manifest.config.get("rank", {})

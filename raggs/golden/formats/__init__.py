@@ -58,7 +58,7 @@ class ImportedSet(GoldenSet):
 
     Attributes:
         name, source, top, form, sure, provenance, partial, lacks: see `GoldenSet`.
-        versions: see `GoldenSet`.
+        model_versions: see `GoldenSet`.
         given: the queries, sorted by id.
         lists: function that returns the systems' lists and reads them again at each call.
         corpus: function that returns all passages and reads them again at each call; None if there is no corpus.
@@ -79,7 +79,7 @@ class ImportedSet(GoldenSet):
     stated: Mapping[GoldenContent, PartStock] = field(default_factory=dict)
     partial: bool = True
     lacks: str = ""
-    versions: tuple[str, ...] = ()
+    model_versions: tuple[str, ...] = ()
     kept: object = None
     notes: tuple[str, ...] = ()
 
@@ -404,7 +404,7 @@ class Exporter(ABC):
             **facts,
             **self.options.facts,
             **({"lacks": golden.lacks} if golden.lacks else {}),
-            **({"versions": list(golden.versions)} if golden.versions else {}),
+            **({"model_versions": list(golden.model_versions)} if golden.model_versions else {}),
             **({"unordered": UNORDERED} if golden.by_grade else {}),
             **({"grades": numbers.described()} if numbers else {}),
             "contents": {part: vars(stock) for part, stock in contents.items() if stock.count},

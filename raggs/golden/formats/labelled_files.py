@@ -20,7 +20,7 @@ from raggs.base.types import as_object
 from raggs.golden.base import RUNS, GoldenQuery
 from raggs.golden.files import grades_of, unpacked_passage, unpacked_query
 from raggs.golden.formats import ImportedSet, stated_contents, stated_provenance
-from raggs.golden.judgments import stated_lacks, stated_versions
+from raggs.golden.judgments import stated_lacks, stated_model_versions
 from raggs.parts.corpora.jsonl import ID_FIELDS, JsonlConfig, JsonlCorpus
 from raggs.parts.file_shapes import AS_GRADED, GradeFormat, sidecar, stated_scale
 from raggs.parts.queries.fields import load_numbered
@@ -88,7 +88,7 @@ class SetPieces:
             corpus=(lambda: passages_of(corpus)) if corpus else None,
             stated=stated_contents(self.labels),
             lacks=stated_lacks(self.labels),
-            versions=stated_versions(self.labels),
+            model_versions=stated_model_versions(self.labels),
             kept=self.kept,
             notes=(
                 *self.notes,
