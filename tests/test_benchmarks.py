@@ -42,6 +42,7 @@ try:
     uses = importlib.import_module("distribution_uses")
     throughput, scale, parts = map(importlib.import_module, ("throughput", "scale", "parts"))
     house, callpaths = map(importlib.import_module, ("house", "callpaths"))
+    living = importlib.import_module("living_worlds")
 finally:
     sys.path.remove(str(FOLDER))
 
@@ -433,3 +434,26 @@ def test_the_commands_that_are_counted_still_work():
     found = callpaths.count_commands(FOLDER.parent / "raggs")
     assert list(found) == ["run", "eval", "export", "show"]
     assert all(int(figure) > 3 for figures in found.values() for figure in figures.split(", "))
+
+
+def test_the_judge_of_changing_documents_errs_by_text_and_query():
+    world = living.World(
+        {}, {"q": "where is the oil", "p": "who left"}, {"q": [("oil is in the tank below", 5)], "p": []}
+    )
+    judge, other = living.Judge(world, 1, noise=1.0), living.Judge(world, 2, noise=1.0)
+    texts = [f"The oil is in the tank below number {number} of the ship." for number in range(40)]
+    grades = [judge.graded("q", text) for text in texts]
+    assert grades == [judge.graded("q", text) for text in texts]
+    assert grades != [other.graded("q", text) for text in texts]
+    assert {judge.truth("q", text) for text in texts} == {5}
+    assert {judge.truth("p", text) for text in texts} == {1}
+
+
+def test_a_history_changes_the_share_of_documents_that_it_says():
+    documents = {f"d{number:03}": f"One {number}. Two {number}. Three {number}. Four." for number in range(220)}
+    found = living.change(living.World(documents, {}, {}), 0.2, 0.1, 3)
+    assert found.changed == {"edited": 20, "split": 6, "merged": 6, "removed": 8, "added": 20}
+    same = [name for name, text in found.before.items() if found.after.get(name) == text]
+    assert len(found.before) == 200
+    assert 160 <= len(same) <= 163
+    assert found.changed["added"] == len(set(found.after) & (set(documents) - set(found.before)))
