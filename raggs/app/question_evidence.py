@@ -192,7 +192,7 @@ class _Verifier:
                 model=self.setup.model,
                 messages=load_prompt(EVIDENCE, "evidence").render(
                     self.job.language,
-                    query=self.llm.guard(self.job.query.text),
+                    query=self.llm.guard(self.job.query.in_context(self.job.language)),
                     passages=label_texts([each.content for each in self.job.passages], self.llm.guard),
                     sets=str(MAX_SETS),
                     members=str(MAX_MEMBERS),
@@ -234,7 +234,7 @@ class _Verifier:
                 model=self.setup.model,
                 messages=load_prompt(SUFFICES, "suffices").render(
                     self.job.language,
-                    query=self.llm.guard(self.job.query.text),
+                    query=self.llm.guard(self.job.query.in_context(self.job.language)),
                     passages=label_texts(shown, self.llm.guard),
                 ),
                 schema=_schema({"reason": {"type": "string"}, "sufficient": {"type": "integer", "enum": [0, 1]}}),

@@ -21,7 +21,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
 from raggs.base.document import Column
-from raggs.base.text import clean_passage
+from raggs.base.text import clean_passage, clean_unicode, one_line
 from raggs.base.types import MAX_EVIDENCE_PASSAGES
 
 
@@ -239,6 +239,21 @@ class Origin(Frozen):
     )
 
 
+MAX_TURNS = 100
+# language -> heading of the earlier turns, and of the query
+CONTEXT = {
+    "en": ("Earlier turns of the conversation:", "Query (the last turn):"),
+    "fr": ("Tours précédents de la conversation :", "Question (le dernier tour) :"),
+}
+
+
+class Turn(Frozen):
+    """An earlier turn of the conversation that a query belongs to."""
+
+    role: Literal["user", "assistant"] = Field("user", description="who wrote the turn")
+    text: str = Field(min_length=1, description="text of the turn, unmodified")
+
+
 class Query(Validity):
     """A query as its author wrote it."""
 
@@ -251,11 +266,30 @@ class Query(Validity):
     evidence: EvidenceSets = Field(
         (), exclude_if=not_, description="minimal sets of passage ids; all passages of one set suffice for an answer"
     )
+    history: tuple[Turn, ...] = Field(
+        (),
+        exclude_if=not_,
+        max_length=MAX_TURNS,
+        description="earlier turns of the conversation, oldest first; `text` is the last turn",
+    )
     metadata: Metadata = Field(default_factory=dict, description="additional data from the author")
+
+    @property
+    def earlier_turns(self) -> str:
+        """The earlier turns, one per line with the role; empty if there are none."""
+        return "\n".join(f"{turn.role}: {one_line(clean_unicode(turn.text))}" for turn in self.history)
+
+    def in_context(self, language: str = "en") -> str:
+        """Return the text of the query with the earlier turns, under headings in `language` or English.
+
+        Without earlier turns, return only the text.
+        """
+        earlier, last = CONTEXT.get(language, CONTEXT["en"])
+        return f"{earlier}\n{self.earlier_turns}\n\n{last}\n{self.text}" if self.history else self.text
 
 
 # fields of a query that can affect a judge's grades
-FIELDS_OF_QUERIES = ("text", "language", "answer", "references", "nuggets")
+FIELDS_OF_QUERIES = ("text", "language", "answer", "references", "nuggets", "history")
 
 
 class Passage(Frozen):

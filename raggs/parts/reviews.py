@@ -52,8 +52,8 @@ Key = tuple[str, str]  # digests of query and passage
 
 
 def question_digest(query: Query) -> str:
-    """Return the digest of a query: 32 hex digits of a hash of its original text."""
-    return hash_bytes(query.text.encode())[:HEX]
+    """Return the digest of a query: 32 hex digits of a hash of its original text, and of any earlier turns."""
+    return hash_bytes(query.in_context().encode())[:HEX]
 
 
 def passage_digest(passage: Passage) -> str:

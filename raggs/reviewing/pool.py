@@ -167,7 +167,7 @@ class _Building:
             digest = digests[query.qid] = question_digest(query)
             if digest not in self.questions:
                 self.questions[digest] = len(self.texts)
-                self.texts.append(query.text)
+                self.texts.append(query.in_context(query.language or "en"))
         for byte, record in located(run):
             place = FilePosition(number, byte)
             if record.span is not None:

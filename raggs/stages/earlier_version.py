@@ -47,7 +47,7 @@ UPDATE_AGAIN = "run raggs update again"
 def query_digest(query: Query) -> str:
     """Return a digest of everything in a query that a judge may read."""
     content = query.model_dump(mode="json", include=set(FIELDS_OF_QUERIES))
-    return hash_value([content[name] for name in FIELDS_OF_QUERIES])[:32]
+    return hash_value([content[name] for name in FIELDS_OF_QUERIES if name in content])[:32]  # no empty history
 
 
 class CarriedLabel(Record):

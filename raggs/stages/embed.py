@@ -13,7 +13,7 @@ from raggs.base.arrays import Vectors, shortest_floats, unit_rows
 from raggs.base.artifacts import EmbedRecord, Query, QueryRecord, Record
 from raggs.base.languages import detect_language
 from raggs.base.settings import Causes, Settings
-from raggs.base.text import FOLDING, clean_unicode, fold_quotes, one_line
+from raggs.base.text import FOLDING, clean_unicode, fold_quotes, one_line, plural
 from raggs.parts import embedders, rewriters
 from raggs.parts.embedders import Embedder, EmbedderConfig, default_embedder
 from raggs.parts.rewriters import Rewriter
@@ -66,6 +66,12 @@ class EmbedStage(Stage[EmbedConfig]):
     def run(self, work: StageWork, config: EmbedConfig, services: Services) -> Iterator[QueryRecord | EmbedRecord]:
         yield from map(QueryRecord.of, services.queries.values())
         total = len(services.queries)
+        turned = sum(bool(query.history) for query in services.queries.values())
+        if turned and not services.rewriter.READS_HISTORY:
+            services.workspace.notify(
+                f"{plural(turned, 'query')} with earlier turns: the searches read only the last turn; to search for "
+                "stand-alone queries, set embed.rewrite.type to conversation"
+            )
 
         prepared = run_ordered(
             services.workspace,

@@ -366,6 +366,8 @@ class LLMServer:
             case "evidence":
                 sets = [[chr(ord("A") + place) for place in places] for places in self.evidence(query, passages)]
                 return {"reason": "by the evidence", "sets": sets}
+            case "standalone":
+                return {"query": f"{' '.join(passages[0].split())} ({query.splitlines()[0]})"}
             case "suffices":
                 return {"reason": "by the passages", "sufficient": int(self.suffices(query, passages))}
         return None

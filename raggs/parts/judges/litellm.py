@@ -212,6 +212,10 @@ class LiteLLMJudge(Judge):
             self._languages[query.qid] = query.language or detect_language(query.text, FALLBACK_LANGUAGE)
         return self._languages[query.qid]
 
+    def _shown(self, query: Query) -> str:
+        """Return the query with the earlier turns of its conversation, between markers against prompt injection."""
+        return self._llm.guard(query.in_context(self._language(query)))
+
     def remarks(self) -> Iterator[str]:
         """Yield how many groups of passages had no usable answer."""
         if self._parted:
@@ -225,7 +229,7 @@ class LiteLLMJudge(Judge):
             return self._judgment_of(await self._llm.ask(self._digit(query, passage, sample)), "logprobs")
         messages = self._prompts["grade"].render(
             self._language(query),
-            query=self._llm.guard(query.text),
+            query=self._shown(query),
             passage=self._llm.guard(passage.content),
         )
         reply = await self._llm.ask(
@@ -264,7 +268,7 @@ class LiteLLMJudge(Judge):
         return DecisionRequest(
             qid=query.qid,
             model=self.config.model,
-            text=grade_text(language, self._llm.guard(query.text), self._llm.guard(passage.content)),
+            text=grade_text(language, self._shown(query), self._llm.guard(passage.content)),
             question=grade_question(language),
             schema_name="grade",
             check=distribution_of_levels,
@@ -278,7 +282,7 @@ class LiteLLMJudge(Judge):
             qid=query.qid,
             model=self.config.model,
             messages=self._digit_prompt.render(
-                self._language(query), query=guard(query.text), passage=guard(passage.content)
+                self._language(query), query=self._shown(query), passage=guard(passage.content)
             ),
             schema={},
             schema_name="grade",
@@ -306,7 +310,7 @@ class LiteLLMJudge(Judge):
             ChatRequest(
                 qid=query.qid,
                 model=self.config.model,
-                messages=prompt.render(self._language(query), query=self._llm.guard(query.text), passages=shown),
+                messages=prompt.render(self._language(query), query=self._shown(query), passages=shown),
                 schema=schema_by_label(labels, GRADE_SCHEMA),
                 schema_name="grades",
                 check=partial(check_grades, labels=labels),
@@ -333,9 +337,7 @@ class LiteLLMJudge(Judge):
         shown = label_texts([passage.content for passage in passages], self._llm.guard)
         if self._answer_form == "decision":
             return await self._decided_order(query, labels, shown, sample)
-        messages = self._prompts["order"].render(
-            self._language(query), query=self._llm.guard(query.text), passages=shown
-        )
+        messages = self._prompts["order"].render(self._language(query), query=self._shown(query), passages=shown)
         reply = await self._llm.ask(
             ChatRequest(
                 qid=query.qid,
@@ -359,7 +361,7 @@ class LiteLLMJudge(Judge):
             DecisionRequest(
                 qid=query.qid,
                 model=self.config.model,
-                text=best_text(language, self._llm.guard(query.text), shown),
+                text=best_text(language, self._shown(query), shown),
                 question=best_question(language, labels),
                 schema_name="order",
                 check=partial(order_by_shares, labels=labels),

@@ -115,6 +115,7 @@ ALIASES = {
     "valid_until": ("valid_until",),
     "depends_on": ("depends_on",),
     "evidence": ("evidence",),
+    "history": ("history",),
     "metadata": ("metadata",),
 }
 MAX_QUESTION_CHARS = 100_000  # limit of a query, because every judgment and search reads the whole query
@@ -140,6 +141,8 @@ def query_of(row: Mapping[str, Any], path: Path, line: int) -> Query:
     values["nuggets"] = [_with_list(entry) for entry in _entries(values.get("nuggets"))]
     if "depends_on" in values:
         values["depends_on"] = _entries(values["depends_on"])
+    if "history" in values:
+        values["history"] = [_turn(each) for each in _entries(values["history"])]
     rest = {key: value for key, value in row.items() if key not in names.values()}
     extra = {
         replace_surrogates(key) if isinstance(key, str) else key: sound_value(value) for key, value in rest.items()
@@ -155,6 +158,7 @@ def query_of(row: Mapping[str, Any], path: Path, line: int) -> Query:
     except (TypeError, ValueError) as error:
         message = f"query {values['qid']!r}: its metadata cannot be written as JSON ({error})"
         raise DataError(message, where=path, line=line, remedy="use strings, numbers, lists and mappings") from error
+    check_length(query.earlier_turns, path, line)
     _check_patterns(query, path, line)
     return query
 
@@ -215,6 +219,15 @@ def _with_list(entry: Any) -> Any:
         return {"any": [entry]}
     if isinstance(entry, Mapping) and isinstance(entry.get("any"), str):
         return {**entry, "any": [entry["any"]]}
+    return entry
+
+
+def _turn(entry: Any) -> Any:
+    """Return an earlier turn as a mapping of role and text. A string is a turn of the user; `content` means `text`."""
+    if isinstance(entry, str):
+        return {"role": "user", "text": entry}
+    if isinstance(entry, Mapping) and "content" in entry and "text" not in entry:
+        return {("text" if key == "content" else key): value for key, value in entry.items()}
     return entry
 
 

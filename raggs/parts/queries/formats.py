@@ -1,9 +1,9 @@
 """Query files as CSV tables, JSON lines (as in BEIR) and YAML lists.
 
-CSV: a cell cannot contain a list, so the columns `references`, `nuggets`, `depends_on`, `evidence` and `metadata`
-are parsed as JSON. Empty cells are missing values, but an empty id is an error. If there is no id column, ids are
-derived from the text. The module `writing` puts an apostrophe before cells that a spreadsheet could take for a formula,
-and lists these cells in the column `guarded`.
+CSV: a cell cannot contain a list, so the columns `references`, `nuggets`, `depends_on`, `evidence`, `history` and
+`metadata` are parsed as JSON. Empty cells are missing values, but an empty id is an error. If there is no id column,
+ids are derived from the text. The module `writing` puts an apostrophe before cells that a spreadsheet could take for a
+formula, and lists these cells in the column `guarded`.
 
 YAML: convenient for writing nuggets by hand. Ids, texts and dates are read as strings, regardless of YAML types: the id
 ``007`` is "007".
@@ -32,7 +32,11 @@ GUARDED = "guarded"
 LIST = 'write a list, for example ["..."]'
 OBJECT = 'write an object, for example {"source": "..."}'
 SETS = 'write a list of lists of passage ids, for example [["a", "b"], ["c"]]'
-CSV_REMEDY = {"references": LIST, "nuggets": LIST, "depends_on": LIST, "evidence": SETS, "metadata": OBJECT}
+CSV_REMEDY = {
+    **dict.fromkeys(("references", "nuggets", "depends_on", "history"), LIST),
+    "evidence": SETS,
+    "metadata": OBJECT,
+}
 
 
 class CsvQueriesConfig(AdapterConfig):

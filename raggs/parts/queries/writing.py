@@ -28,7 +28,8 @@ from raggs.parts.queries.formats import GUARDED
 LINE_ENDS = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}
 REQUIRED_COLUMNS = ("question", "references", DOCUMENT)
 DATES = ("valid_from", "valid_until")
-LEADING_COLUMNS = ("_id", *REQUIRED_COLUMNS, "language", "answer", "nuggets", *DATES, "depends_on", "evidence")
+LISTS = ("depends_on", "evidence", "history")
+LEADING_COLUMNS = ("_id", *REQUIRED_COLUMNS, "language", "answer", "nuggets", *DATES, *LISTS)
 COLUMN = re.compile(r"\w[\w.-]*")
 RESERVED_COLUMNS = frozenset({GUARDED, DOCUMENT, *(name for names in ALIASES.values() for name in names)})
 
@@ -40,9 +41,9 @@ def write_queries(queries: Iterable[Query], path: Path) -> None:
 
     ``.csv``: columns `question`, `references` and `corpus_id`. Further columns are added only if needed: `_id` (if an
     id is not derived from the text), `language`, `answer`, `nuggets`, `valid_from`, `valid_until`, `depends_on`,
-    `evidence`, one column per metadata string, and `metadata` (JSON) for other metadata. If all references of a query
-    are in one document, they are written as `content`, `start_index` and `end_index` (characters), and `corpus_id`
-    names the document. Otherwise they are written in the form of `Reference`.
+    `evidence`, `history`, one column per metadata string, and `metadata` (JSON) for other metadata. If all references
+    of a query are in one document, they are written as `content`, `start_index` and `end_index` (characters), and
+    `corpus_id` names the document. Otherwise they are written in the form of `Reference`.
 
     ``.jsonl``, ``.yaml``, ``.yml``: all fields by name, spans as `source`, `start`, `end`.
 
@@ -146,6 +147,7 @@ def _row(query: Query, own: Sequence[str]) -> dict[str, str]:
         **{name: str(getattr(query, name) or "") for name in DATES},
         "depends_on": _json(list(query.depends_on)),
         "evidence": _json(query.evidence),
+        "history": _json([turn.model_dump(mode="json") for turn in query.history]),
         **texts,
         "metadata": _json(rest),
     }

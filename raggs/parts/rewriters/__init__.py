@@ -37,6 +37,7 @@ class Rewriter(Adapter, ABC):
     # whether the rewriter needs no context and is deterministic, so that an audit can repeat its rewrites
     BY_RULE: ClassVar[bool] = False
     TASK: ClassVar[PromptUse] = "rewrite"  # task of its calls in the ledger
+    READS_HISTORY: ClassVar[bool] = False  # whether it reads the earlier turns of a conversation
 
     def __init__(self, config: AdapterConfig, context: RewriterContext | None = None) -> None:
         self.config = config
@@ -81,6 +82,7 @@ REGISTRY: Registry[Rewriter] = Registry(
     "rewriters",
     "raggs.parts.rewriters:Rewriter",
     {
+        "conversation": "raggs.parts.rewriters.llm:ConversationRewriter",
         "clean": "raggs.parts.rewriters.clean:CleanRewriter",
         "hyde": "raggs.parts.rewriters.expansion:HydeRewriter",
         "llm": "raggs.parts.rewriters.llm:LlmRewriter",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -14,7 +15,8 @@ from raggs.base.text import clean_unicode, one_line
 from raggs.base.types import JsonObject
 from raggs.llm import ChatRequest, Parameters
 from raggs.parts.rewriters import Rewriter, RewriterContext
-from raggs.prompts import Prompt, load_prompt
+from raggs.parts.rewriters.clean import CleanRewriter, strip_politeness
+from raggs.prompts import Prompt, PromptUse, load_prompt
 
 REWRITE_TOKENS = 100
 SCHEMA = {
@@ -27,6 +29,8 @@ SCHEMA = {
 
 class LlmRewriter(Rewriter):
     """Restates the information need with a language model, in the language of the query."""
+
+    TASK: ClassVar[PromptUse] = "rewrite"
 
     class Config(AdapterConfig):
         type: Literal["llm"] = "llm"
@@ -41,7 +45,7 @@ class LlmRewriter(Rewriter):
     def __init__(self, config: Config, context: RewriterContext) -> None:
         super().__init__(config)
         self._llm = context.llm
-        self._prompt: Prompt = load_prompt(config.prompt, "rewrite")
+        self._prompt: Prompt = load_prompt(config.prompt, self.TASK)
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -53,13 +57,21 @@ class LlmRewriter(Rewriter):
         return {**self.own_causes(), "prompt": self._prompt.sha256, **({"llm": {"models": own}} if own else {})}
 
     async def rewrite(self, query: Query, text: str, language: str) -> str:
+        return await self._restated(query.qid, language, {"query": self._llm.guard(text)})
+
+    async def _restated(self, qid: str, language: str, fields: Mapping[str, str]) -> str:
+        """Return the query that the model wrote for the fields of the prompt.
+
+        Raises:
+            ProviderError: the model returned no usable answer.
+        """
         reply = await self._llm.ask(
             ChatRequest(
-                qid=query.qid,
+                qid=qid,
                 model=self.config.model,
-                messages=self._prompt.render(language, query=self._llm.guard(text)),
+                messages=self._prompt.render(language, **fields),
                 schema=SCHEMA,
-                schema_name="rewrite",
+                schema_name=self.TASK,
                 check=check_rewrite,
                 max_output_tokens=REWRITE_TOKENS,
                 parameters=self.config.parameters,
@@ -67,10 +79,34 @@ class LlmRewriter(Rewriter):
         )
         if reply.value is None:
             raise ProviderError(
-                f"query {query.qid} could not be rewritten: {reply.error}",
+                f"query {qid} could not be rewritten: {reply.error}",
                 remedy="run the command again (paid answers are cached), or set embed.rewrite to clean or none",
             )
         return reply.value
+
+
+class ConversationRewriter(LlmRewriter):
+    """Makes a query from the last turn of a conversation that is understood without the earlier turns.
+
+    Queries without earlier turns are cleaned by the rules of `clean`, without a call.
+    """
+
+    TASK = "standalone"
+    READS_HISTORY = True
+
+    class Config(LlmRewriter.Config):
+        type: Literal["conversation"] = "conversation"  # type: ignore[assignment]  # another name than that of the base
+        prompt: PromptName = Field("standalone@1", description="name of a prompt, or path of a Markdown file")
+
+    def causes(self) -> Causes:
+        """Return everything that affects a rewrite: model, parameters, text of the prompt, rules of `clean`."""
+        return {**super().causes(), "clean": CleanRewriter.VERSION}
+
+    async def rewrite(self, query: Query, text: str, language: str) -> str:
+        if not query.history:
+            return strip_politeness(text)
+        guard = self._llm.guard
+        return await self._restated(query.qid, language, {"query": guard(text), "history": guard(query.earlier_turns)})
 
 
 def check_rewrite(answer: JsonObject) -> str:
