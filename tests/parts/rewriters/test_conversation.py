@@ -162,3 +162,17 @@ def test_a_run_searches_for_stand_alone_queries(tmp_path: Path, server: LLMServe
     assert found[1]["rewrite"] == rows[1]["text"]
     audited = raggs("audit", project.run)
     assert audited.returncode == 0, audited.stdout + audited.stderr
+
+
+def test_added_turns_are_judged_again_and_nothing_else(tmp_path: Path, server: LLMServer) -> None:
+    project = make_project(tmp_path, rank=None, queries=3, judge={"judge": {"type": "litellm", "model": MODEL}})
+    project.change(llm={"api_base": server.url, "prices": {MODEL: {"input": 1.0, "output": 2.0}}})
+    assert raggs("run", "--config", project.config, "-q").returncode == 0
+    before = server.count
+    rows = questions(3)
+    rows[0]["history"] = ["Tell me about the heron."]
+    write_lines(tmp_path / "queries.jsonl", rows)
+    assert raggs("run", "--config", project.config, "-q").returncode == 0
+    new = [fenced(body)[0] for body in server.requests[before:]]
+    assert new and all("user: Tell me about the heron." in text for text in new)
+    assert len(new) < before and server.paid_twice == []
