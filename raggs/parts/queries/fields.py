@@ -222,7 +222,7 @@ def _with_list(entry: Any) -> Any:
     return entry
 
 
-def _turn(entry: Any) -> Any:
+def _turn(entry: object) -> object:
     """Return an earlier turn as a mapping of role and text. A string is a turn of the user; `content` means `text`."""
     if isinstance(entry, str):
         return {"role": "user", "text": entry}
