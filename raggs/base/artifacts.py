@@ -247,7 +247,7 @@ CONTEXT = {
 }
 
 
-class Turn(Frozen):
+class EarlierTurn(Frozen):
     """An earlier turn of the conversation that a query belongs to."""
 
     role: Literal["user", "assistant"] = Field("user", description="who wrote the turn")
@@ -266,7 +266,7 @@ class Query(Validity):
     evidence: EvidenceSets = Field(
         (), exclude_if=not_, description="minimal sets of passage ids; all passages of one set suffice for an answer"
     )
-    history: tuple[Turn, ...] = Field(
+    history: tuple[EarlierTurn, ...] = Field(
         (),
         exclude_if=not_,
         max_length=MAX_TURNS,

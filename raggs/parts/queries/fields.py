@@ -142,7 +142,7 @@ def query_of(row: Mapping[str, Any], path: Path, line: int) -> Query:
     if "depends_on" in values:
         values["depends_on"] = _entries(values["depends_on"])
     if "history" in values:
-        values["history"] = [_turn(each) for each in _entries(values["history"])]
+        values["history"] = [_earlier_turn(each) for each in _entries(values["history"])]
     rest = {key: value for key, value in row.items() if key not in names.values()}
     extra = {
         replace_surrogates(key) if isinstance(key, str) else key: sound_value(value) for key, value in rest.items()
@@ -222,7 +222,7 @@ def _with_list(entry: Any) -> Any:
     return entry
 
 
-def _turn(entry: object) -> object:
+def _earlier_turn(entry: object) -> object:
     """Return an earlier turn as a mapping of role and text. A string is a turn of the user; `content` means `text`."""
     if isinstance(entry, str):
         return {"role": "user", "text": entry}

@@ -11,7 +11,7 @@ from support.llm_bench import MODEL, PRICE
 from support.llm_server import FENCED, KEY, LLMServer
 from support.project import make_project, questions, raggs, write_lines
 
-from raggs.base.artifacts import Passage, Query, Turn
+from raggs.base.artifacts import EarlierTurn, Passage, Query
 from raggs.base.errors import DataError
 from raggs.llm import LLM, BudgetSettings, LLMSettings
 from raggs.parts.judges import JudgeContext
@@ -25,7 +25,7 @@ from raggs.parts.rewriters.llm import ConversationRewriter
 from raggs.prompts import load_prompt
 from raggs.stages.embed import prepare
 
-TURNS = (Turn(text="Where do herons nest?"), Turn(role="assistant", text="In trees,\nnear water."))
+TURNS = (EarlierTurn(text="Where do herons nest?"), EarlierTurn(role="assistant", text="In trees,\nnear water."))
 QUERY = Query(qid="q7", text="And what do they eat?", history=TURNS)
 ALONE = Query(qid="q8", text="Hi! What do storks eat?")
 
@@ -75,7 +75,7 @@ def read(tmp_path: Path, history: object) -> Query:
 
 def test_strings_and_chat_messages_are_turns(tmp_path: Path) -> None:
     found = read(tmp_path, ["first", {"role": "assistant", "content": "second"}]).history
-    assert found == (Turn(text="first"), Turn(role="assistant", text="second"))
+    assert found == (EarlierTurn(text="first"), EarlierTurn(role="assistant", text="second"))
 
 
 @pytest.mark.parametrize(
