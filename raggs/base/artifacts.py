@@ -250,7 +250,7 @@ CONTEXT = {
 class EarlierTurn(Frozen):
     """An earlier turn of the conversation that a query belongs to."""
 
-    role: Literal["user", "assistant"] = Field("user", description="who wrote the turn")
+    role: Literal["user", "assistant"] = Field("user", description="author of the turn")
     text: str = Field(min_length=1, description="text of the turn, unmodified")
 
 
