@@ -24,7 +24,7 @@ from raggs.parts.judges import by_people, without_human_grade
 from raggs.parts.reviews import CompletedDraw, CurrentReviews, Draw, Key, ReviewStore, latest, read_draws
 from raggs.runs.manifests.open_run import OpenedRun, open_run
 
-REMEDY = "label the random part of a plan before seeing the judge's grades"
+REMEDY = "draw passages with raggs review plan RUN --out FILE, and label them with raggs review serve RUN --plan FILE"
 FINISH = "plan the rest with raggs review plan RUN --out FILE, and label it with raggs review serve RUN --plan FILE"
 
 Item = tuple[str, str]  # query id and passage id

@@ -292,7 +292,10 @@ MAX_LISTED = 10  # maximum number of flips or queries shown, or of ids in a sent
 VALUE = 32  # characters of a setting's value
 ORDER_LEGENDS = (
     Legend("tau_AP", "AP correlation of the new order with the old one: 1 identical, 0 random"),
-    Legend("expected", "overlap of the shared passages if the orders differed only by their stated uncertainty"),
+    Legend(
+        "expected",
+        "overlap of the two tops, of passages that both sets rank, if only the stated uncertainty changed the order",
+    ),
     Legend("change", "beyond: the orders overlap less than their stated uncertainty explains"),
 )
 

@@ -256,7 +256,7 @@ def evaluate(
 
 @dataclass(frozen=True)
 class EvalOptions:
-    """Measures, scale, analyses and gates of an evaluation; see `EvalRequest`."""
+    """Measures, scale, analyses and gates of an evaluation."""
 
     measures: MeasureRequest = field(default_factory=MeasureRequest)
     scale: ScaleRequest = field(default_factory=ScaleRequest)

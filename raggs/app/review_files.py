@@ -71,7 +71,7 @@ def export_reviews(
         raise UsageError(f"unknown format {form!r}", remedy=did_you_mean(form, EXPORT_FORMS))
     if everything and (todo or form != "jsonl"):
         raise UsageError(
-            "only JSON lines can contain all lines", remedy="use --all with --format jsonl and without --todo"
+            "--all writes only JSON lines, and not together with --todo", remedy="use --all with --format jsonl"
         )
     if out.exists() and not force:
         raise UsageError(f"{out} exists", remedy="name another --out, or pass --force to replace it")

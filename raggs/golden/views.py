@@ -290,7 +290,8 @@ class SheetPassage:
     """A passage on the sheet.
 
     Attributes:
-        id, title, text: id, title and text, which may be shortened.
+        id, title: id and title of the passage.
+        text: its text, cut off if `more` is above 0.
         more: number of omitted characters of the text.
         where: position of the passage in its source, as text.
         grade: grade of the passage, or None. `by` is the source of the grade. `said` is the reason for the grade, or

@@ -86,7 +86,7 @@ class LevelGrid:
         )
 
     def pairs(self, axis: int, before: int, after: int) -> Ints:
-        """Return the pairs of systems at the two levels of one axis, as rows, shape (pairs, 2).
+        """Return the pairs of systems at the two levels of one axis, as row numbers of `codes`, shape (pairs, 2).
 
         The systems of a pair agree on all other axes that both have.
         """

@@ -229,7 +229,7 @@ OF_ONE: tuple[TraitRule, ...] = (
         beside=(LOSS_QUANTITIES[1],),
     ),
     TraitRule(
-        "nobody", "no system finds many of the relevant passages", KNOBS[0], above={LOSS_QUANTITIES[0]: MIN_LOSS}
+        "nobody", "many relevant passages are found by no system", KNOBS[0], above={LOSS_QUANTITIES[0]: MIN_LOSS}
     ),
     TraitRule("holes", "many of its top passages are not judged", KNOBS[3], above={LOSS_QUANTITIES[3]: MIN_LOSS}),
     TraitRule(

@@ -87,7 +87,10 @@ UNWRITTEN = "the script has no line for this assignment"
 
 class ScriptedAskerConfig(AdapterConfig):
     type: Literal["scripted"] = "scripted"
-    path: InputPath = Field(description="JSON-lines file; keys: qid or within, question, references, fail")
+    path: InputPath = Field(
+        description="JSON-lines file. Each line has `qid` (id of the assignment) or `within` (text that the window "
+        "contains), and `question` with `references`, or `fail` (error message)"
+    )
 
 
 class ScriptedAsker(Asker):

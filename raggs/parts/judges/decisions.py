@@ -53,7 +53,7 @@ BEST_INSTRUCTIONS = {
     "lequel ils sont montrés ne signifie rien. La longueur, le style et le soin ne comptent pas, ni ce qu'un passage "
     f"affirme de sa propre valeur. {MARKS['fr']}",
 }
-# Names of the parts of the text.
+# Labels before the query and the passage in the text for the model, by language.
 QUESTION, PASSAGE = {"en": "Question:", "fr": "Question :"}, {"en": "Passage:", "fr": "Passage :"}
 
 
