@@ -294,7 +294,7 @@ ORDER_LEGENDS = (
     Legend("tau_AP", "AP correlation of the new order with the old one: 1 identical, 0 random"),
     Legend(
         "expected",
-        "overlap of the two tops, of passages that both sets rank, if only the stated uncertainty changed the order",
+        "overlap of the tops (shared passages) if only the stated uncertainty changed the order",
     ),
     Legend("change", "beyond: the orders overlap less than their stated uncertainty explains"),
 )

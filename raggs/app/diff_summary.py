@@ -145,7 +145,7 @@ def summarise_runs(report: RunsReport) -> Summary:
     )
 
 
-# whether the side is A, and the kind of change in which this side lacks the setting
+# (whether the side is A, change of a setting that this side lacks): A lacks added settings, B lacks removed ones
 SIDES = ((True, "added"), (False, "removed"))
 
 

@@ -94,7 +94,7 @@ class RankOrder:
 
     Every two neighbouring rows of a query count, unless their ranks or scores are equal. A few disagreements are
     normal, because scores are rounded. If most pairs disagree, the scores are distances or the ranks belong to another
-    order. The result would be reversed, so such a file is an error.
+    order. raggs cannot know which column is wrong, so such a file is an error.
     """
 
     def __init__(self) -> None:

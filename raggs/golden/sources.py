@@ -76,7 +76,10 @@ class NamedSystem:
     """The lists of a system, and its name in reports.
 
     Attributes:
-        name, source, run: name, path (file or run directory) and lists of the system.
+        name: name in reports.
+        source: path of the file, run directory or search settings, or a description of a function or of lists in
+            memory.
+        run: the lists.
         origin: origin of the lists.
         derived: whether the system is the fusion of the other systems of a run.
         projection: the golden set, projected to the system's corpus; None if both have the same corpus.

@@ -391,7 +391,7 @@ def _extremes(
 
     Args:
         measure: the measure.
-        hits: hits of the first system.
+        hits: hits of the system, or of the first of two compared systems.
         query: numbers of the queries.
         sums: for each query, the worth of each unjudged passage (largest first), and the worth of judged passages by
             grade.

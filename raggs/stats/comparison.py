@@ -246,7 +246,8 @@ def queries_needed(effect: float, *, alpha: float = 0.05, power: float = POWER) 
 def _power(count: int, effect: float, alpha: float) -> float:
     """Return the power of a paired t-test with `count` queries for an `effect` > 0, by the noncentral t distribution.
 
-    The probability of a significant result in the wrong direction is ignored: at any useful power, it is below 1e-6.
+    The probability of a significant result in the wrong direction is ignored. At a power of 80%, it is below 1e-6 for
+    alpha up to 0.05, and below 2e-5 for alpha 0.1.
     """
     if math.isinf(effect):
         return 1.0

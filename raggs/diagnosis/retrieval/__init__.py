@@ -90,9 +90,8 @@ def _showing_traits(found: RetrievalFindings) -> Section:
     ]
     sentences += [] if clear else ["no property of queries has a significant effect"]
     if found.untold:
-        sentences.append(
-            f"not tested, because too few queries have or lack the property: queries that {', '.join(part.name for part in found.untold)}"
-        )
+        names = ", ".join(part.name for part in found.untold)
+        sentences.append(f"not tested, because too few queries have or lack the property: queries that {names}")
     if found.words:
         sentences.append(f"word frequencies are from {found.words}")
     terms = [Legend("[ ]", "95% confidence interval over queries (bootstrap within both groups)")]

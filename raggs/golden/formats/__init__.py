@@ -380,8 +380,8 @@ class Exporter(ABC):
         files: Mapping[str, Mapping[str, object]],
         **facts: object,
     ) -> Path:
-        """Write the sidecar, with the facts that the other files cannot contain: provenance, numeric format, and lost
-        parts.
+        """Write the sidecar, with the facts that the other files cannot contain: provenance, numeric format, and
+        which parts the format cannot store.
 
         Args:
             golden: the golden set.

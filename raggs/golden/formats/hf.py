@@ -1,7 +1,8 @@
 """Data sets of Hugging Face's `datasets`, in the configurations that MTEB uses for retrieval tasks; and files of
 AutoRAG.
 
-The importer reads folders with JSON lines, tables or parquet files, whose locations are in the header of README.md.
+The importer reads JSON lines, tables or parquet files. The header of README.md states their locations. Without it, the
+usual names are tried.
 
 AutoRAG reads queries and passages as parquet files. Writing parquet needs pyarrow, which AutoRAG installs and raggs
 does not need. The exporter therefore writes JSON lines, and a script that converts them to parquet on a machine with

@@ -284,7 +284,7 @@ def answerers(stage: AnyStage, lock: StageLock, tally: StageTally) -> Iterator[A
 def tallied(lock: StageLock, tally: StageTally) -> Iterator[AuditFinding]:
     """Compare the statistics of the records with those in the lock. Call this only for undamaged files."""
     if lock.failed != tally.failed:
-        yield _stage_finding(lock.stage, f"failed is {lock.failed}, but its records have {tally.failed} failures")
+        yield _stage_finding(lock.stage, f"its lock counts {lock.failed} failures, but its records have {tally.failed}")
     if outdated(lock) is None and lock.booked is not None:
         told = lock.health
         if isinstance(told, JudgeHealth):

@@ -1,4 +1,6 @@
-"""Stage 3: search for each excerpt in its window, verbatim. If an excerpt is not found, its question is rejected.
+"""Stage 3: search for each excerpt, verbatim, in the windows of its question.
+
+If an excerpt is not found, its question is rejected.
 
 Only differences in white space are tolerated, because models write line breaks as spaces. The record always contains
 the text of the window, not that of the model. Overlapping excerpts of a question are merged. If an excerpt occurs twice
