@@ -135,7 +135,7 @@ EDITS: dict[str, tuple[Callable[[Manifest], None], str, str]] = {
         '    "rank": {',
         "health differs",
     ),
-    "failed": (put("stages", "judge", "failed", value=3), '    "judge": {', "counts 3 failures, but its records have 0"),
+    "failed": (put("stages", "judge", "failed", value=3), '    "judge": {', "3 failures, but its records have 0"),
     "versions": (put("stages", "rank", "versions", "numpy", value="0.0"), '    "rank": {', ""),
     "started": (put("stages", "rank", "started", value="2999-01-01T00:00:00Z"), '    "rank": {', "before it started"),
     "ended": (put("stages", "rank", "ended", value="2020-01-01T00:00:00Z"), '    "rank": {', "before it started"),
