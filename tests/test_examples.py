@@ -24,7 +24,7 @@ from raggs.runs.manifests.audit import audit
 from raggs.runs.manifests.open_run import OpenedRun, open_run
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
-NAMES = ("diagnose", "elasticsearch", "openai", "quickstart", "runs", "sweep-chunks")
+NAMES = ("diagnose", "elasticsearch", "living", "openai", "quickstart", "runs", "sweep-chunks")
 QUESTIONS = {
     query.qid: query
     for _, query in YamlQueries(YamlQueriesConfig(path=EXAMPLES / "quickstart" / "questions.yaml")).queries()

@@ -29,11 +29,15 @@ from raggs.parts.reviews import note_draw, read_plan
 ROOT = Path(__file__).resolve().parents[1]
 START = ROOT / "docs" / "start"
 HOW_TO = ROOT / "docs" / "how-to"
-GUIDES = ("queries-from-traces.md",)
+GUIDES = ("queries-from-traces.md", "update-a-golden-set.md")
 README = ROOT / "README.md"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 REST = "…"
-CHANGING = [(re.compile(r"\b\d+\.\d+ s\b"), "N s"), (re.compile(r"\b\d{4}-\d\d-\d\d \d\d:\d\d\b"), "DATE")]
+CHANGING = [
+    (re.compile(r"\b\d+\.\d+ s\b"), "N s"),
+    (re.compile(r"\b\d{4}-\d\d-\d\d \d\d:\d\d\b"), "DATE"),
+    (re.compile(r"\b(?=\w*\d)[0-9a-f]{12}\b"), "HASH"),
+]
 
 
 class Step(NamedTuple):
@@ -136,7 +140,7 @@ TUTORIALS = (
     "evaluate-your-retriever.md",
     "human-labels.md",
     "compare-two-systems.md",
-    "../how-to/update-a-golden-set.md",
+    "keep-a-set-current.md",
 )
 
 

@@ -41,7 +41,14 @@ from raggs.evaluation.diff_results import ScoreColumn, compare_pairs
 from raggs.evaluation.study import ScoringSettings, study_systems
 from raggs.golden.aligning import QueryWords
 from raggs.golden.carrying import CarriedOver, human_judges
-from raggs.golden.changes import PassageMatches, QueryMatches, match_passages, match_queries, queries_of_run
+from raggs.golden.changes import (
+    PassageMatches,
+    QueryMatches,
+    dependent_queries,
+    match_passages,
+    match_queries,
+    queries_of_run,
+)
 from raggs.golden.lineage_audit import chain_findings
 from raggs.golden.runs import check_golden
 from raggs.golden.sources import open_golden, open_systems
@@ -318,6 +325,8 @@ def _compare(parent: OpenedRun, config: RunConfig, folder: Path, aside: Path, li
         origin = parent.manifest.version[:VERSION_DIGITS]
         carried = CarriedOver(parent, origin, queries, passages, now, store, config.rank, bool(humans), reviewed)
         labels, orders = carried.write(aside)
+        pooled = (record.passage for record in parent.typed("merge", MergeRecord))
+        dependent = dependent_queries(now.values(), pooled if old is None else old, store)
         notes = tuple(_notes(parent, services, passages, known=old is not None))
         free = not services.models(("embed", "retrieve"))
     before = parent.manifest.lineage
@@ -330,6 +339,7 @@ def _compare(parent: OpenedRun, config: RunConfig, folder: Path, aside: Path, li
         pooled=passages.counts,
         queries=queries.counts,
         reused_ids=len(passages.reused),
+        dependent=dependent,
         answerers=tuple({each.key: each.answerer for each in parent.manifest.answerers}.values()),
         labels=labels,
         orders=orders,

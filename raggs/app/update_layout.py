@@ -13,6 +13,7 @@ from raggs.evaluation.messages import verdict_word
 from raggs.runs.manifests.lineage import VERSION_DIGITS, Lineage, PassageChanges, VersionCounts
 
 CHANGE_COLUMNS = ("compared", "unchanged", "moved", "edited", "new", "gone")
+MAX_QUERIES = 5  # dependent queries that are named
 MAX_RISKS = 3  # verdicts that may flip and get a sentence each
 
 
@@ -26,7 +27,7 @@ def summarise_plan(plan: UpdatePlan, command: str) -> Summary:
         headline=tuple(_headline(plan)),
         table=_changes(plan),
         legend="moved: same text, other id or place; queries: moved means renamed",
-        trust=(*_risk_sentences(plan), *plan.notes),
+        trust=(*_risk_sentences(plan), *_dependent_sentences(plan.lineage), *plan.notes),
         next=command,
         details="--details: calls and cost by stage, reasons, and all verdicts that may flip",
     )
@@ -82,6 +83,14 @@ def _risk_sentences(plan: UpdatePlan) -> Iterator[str]:
         return
     yield f"{len(plan.risks)} of {plural(plan.verdicts, 'verdict')} on the retrievers may flip (ndcg@10):"
     yield from map(risk_sentence, plan.risks[:MAX_RISKS])
+
+
+def _dependent_sentences(lineage: Lineage) -> Iterator[str]:
+    """Yield a sentence on the queries whose documents changed, if any."""
+    if lineage.dependent:
+        shown = [f"{qid} ({', '.join(documents)})" for qid, documents in lineage.dependent.items()][:MAX_QUERIES]
+        more = ", …" if len(lineage.dependent) > MAX_QUERIES else ""
+        yield f"Queries to check, whose documents changed or are gone: {', '.join(shown)}{more}"
 
 
 def risk_sentence(risk: VerdictRisk) -> str:

@@ -329,6 +329,8 @@ def _table(report: EvalReport, measures: Sequence[str]) -> Table:
 
 def _limits(report: EvalReport, makers: Mapping[str, bool]) -> Iterator[str]:
     yield from _validity(report)
+    if report.golden.version and (dependent := report.golden.version.dependent):
+        yield f"Queries to check, whose documents changed or are gone: {_names(dependent)}."
     yield from _unjudged(report)
     if makers:
         yield _pool_sentence(list(makers), any(makers.values()), len(report.systems))

@@ -254,6 +254,39 @@ def _corpus_changes(old: _Hashes, new: _Hashes) -> PassageChanges:
     )
 
 
+def dependent_queries(
+    queries: Iterable[Query], before: Iterable[Passage], after: Iterable[Passage]
+) -> dict[str, tuple[str, ...]]:
+    """Return the queries that depend on changed documents, with these documents (`Query.depends_on`), sorted by query.
+
+    A document is a source of passages, or a single passage. It has changed if it lost a text, or if it is gone. If
+    `before` is the whole earlier corpus, it has also changed if it gained a text.
+
+    Args:
+        queries: the queries of the new set.
+        before: passages of the earlier version: its corpus, or only its pools.
+        after: passages of the new corpus.
+    """
+    wanted = {query.qid: query.depends_on for query in queries if query.depends_on}
+    names = {name for documents in wanted.values() for name in documents}
+    if not names:
+        return {}
+    old, new = (_document_texts(passages, names) for passages in (before, after))
+    changed = {name for name in names if name in old and (name not in new or old[name] - new[name])}
+    changed |= {name for name in names if name not in old and name not in new}
+    found = {qid: tuple(name for name in documents if name in changed) for qid, documents in wanted.items()}
+    return {qid: documents for qid, documents in sorted(found.items()) if documents}
+
+
+def _document_texts(passages: Iterable[Passage], names: set[str]) -> dict[str, set[str]]:
+    """Return the digests of the texts of each named document, by its name."""
+    found: dict[str, set[str]] = {}
+    for passage in passages:
+        for name in {passage.doc_id, passage.span.source if passage.span else passage.doc_id} & names:
+            found.setdefault(name, set()).add(passage_digest(passage))
+    return found
+
+
 def queries_of_run(parent: OpenedRun) -> Iterator[Query]:
     """Yield the queries of a run.
 

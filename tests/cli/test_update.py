@@ -377,3 +377,29 @@ def test_a_damaged_file_of_carried_labels(own: tuple[Project, LLMServer]) -> Non
 
 def test_help_has_examples() -> None:
     assert "raggs update runs/demo --config raggs.yaml --dry-run" in raggs("update", "--help").stdout
+
+
+def test_queries_that_depend_on_changed_documents_are_named(tmp_path: Path) -> None:
+    for name, words in (("january", "The fee is 4 euros."), ("july", "The fee is 5 euros.")):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "fees.md").write_text(f"# Fees\n\n{words}\n", encoding="utf-8")
+        (folder / "hours.md").write_text("# Hours\n\nWe open at nine.\n", encoding="utf-8")
+        config = f"name: set\ncorpus: {{type: folder, path: {name}}}\nqueries: {{type: jsonl, path: queries.jsonl}}\n"
+        config += "judge: {judge: {type: nuggets}}\nretrieve: {retrievers: [{type: bm25, k: 5}]}\nrank: null\n"
+        (tmp_path / f"{name}.yaml").write_text(config, encoding="utf-8")
+    queries = [
+        {"_id": "fee", "text": "What is the fee?", "nuggets": ["euros"], "depends_on": ["fees.md"]},
+        {"_id": "open", "text": "When do you open?", "nuggets": ["nine"], "depends_on": ["hours.md"]},
+        {"_id": "lost", "text": "Where is the fee office?", "nuggets": ["fee"], "depends_on": ["office.md"]},
+    ]
+    write_lines(tmp_path / "queries.jsonl", queries)
+    assert raggs("run", "--config", tmp_path / "january.yaml", "-q").returncode == 0
+    plan = raggs("update", tmp_path / "runs" / "set", "--config", tmp_path / "july.yaml")
+    assert "changed or are gone: fee (fees.md), lost (office.md)" in " ".join(plan.stdout.split()), plan.stderr
+    version = tmp_path / "runs" / "set.2"
+    lineage = manifest(version).lineage
+    assert lineage is not None and lineage.dependent == {"fee": ("fees.md",), "lost": ("office.md",)}
+    scored = raggs("eval", "-g", version, "-r", version)
+    assert "changed or are gone: fee, lost." in " ".join(scored.stdout.split())
+    assert raggs("audit", version).returncode == 0

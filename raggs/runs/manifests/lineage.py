@@ -73,6 +73,11 @@ class Lineage(Frozen):
     reused_ids: int = Field(
         0, ge=0, description="number of ids of pooled passages that name an unrelated text in the new corpus"
     )
+    dependent: Mapping[str, tuple[str, ...]] = Field(
+        default_factory=dict,
+        exclude_if=not_,
+        description="queries whose documents (`depends_on`) changed or are gone, with these documents",
+    )
     answerers: tuple[Answerer, ...] = Field((), exclude_if=not_, description="models that made the parent's labels")
     labels: str = Field(description=f"sha256 of {LABELS_FILE}")
     orders: str = Field(description=f"sha256 of {ORDERS_FILE}")
@@ -98,6 +103,9 @@ class VersionName(Frozen):
     updated_from: str = Field(description="name of the parent's run")
     carried: int = Field(ge=0, description="number of labels that were carried over")
     judged: int = Field(ge=0, description="number of labels that were made for this version")
+    dependent: tuple[str, ...] = Field(
+        (), exclude_if=not_, description="ids of queries that depend on documents which changed or are gone"
+    )
 
     @classmethod
     def of(cls, version: str, lineage: Lineage) -> VersionName:
@@ -110,6 +118,7 @@ class VersionName(Frozen):
             updated_from=lineage.name,
             carried=sum(counts.carried.values()),
             judged=sum(counts.judged.values()),
+            dependent=tuple(lineage.dependent),
         )
 
     def __str__(self) -> str:
