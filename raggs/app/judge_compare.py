@@ -553,7 +553,7 @@ def _more_reviews_sentence(near: JudgesVersusHumans, unread: int) -> str:
     within = f"A's gain is between {gain.low:+z.2f} and {gain.high:+z.2f} grades"
     if near.more is None or not unread:
         return f"{within}; use the cheaper one"
-    return f"{within}; about {plural(near.more, 'more label')} would decide; label passages on which the judges differ"
+    return f"{within}; to decide, label about {near.more:,} more passages on which the judges differ"
 
 
 def _sections(found: JudgeComparison, shown: int) -> Iterator[Section]:
