@@ -18,8 +18,9 @@ from raggs.base.tables import NO_COLUMNS, ColumnNames
 from raggs.base.types import Notice, ProgressListener, ignore_progress
 from raggs.golden import formats
 from raggs.golden.base import GOLDEN_CONTENTS, RUNS, GoldenContent, PartStock, contents_of
-from raggs.golden.formats import TEST, UNORDERED, Exporter, ExportLoss, ExportOptions, Importer, claimed
+from raggs.golden.formats import UNORDERED, Exporter, ExportLoss, ExportOptions, Importer, claimed
 from raggs.golden.formats.tables import JsonlExporter
+from raggs.golden.query_split import TEST, TRAIN, QuerySplit
 from raggs.golden.runs import RunGolden, check_golden
 from raggs.golden.sources import lists_in
 from raggs.parts.file_shapes import RELEVANT, GradeForm, GradeFormat, stated_labels, stated_name
@@ -29,6 +30,7 @@ from raggs.runs.manifests.reasons import ungraded
 from raggs.runs.manifests.store import RunStore
 
 CorpusPart = Literal["all", "pool"]
+TEST_SHARE = 0.2
 SPLIT = re.compile(r"\w+(\.\w+)*")  # names of splits that the other tools accept
 
 
@@ -53,7 +55,10 @@ def export_run(
     grades: GradeForm = "gain",
     binary_at: int = RELEVANT,
     corpus: CorpusPart = "all",
-    split: str = TEST,
+    split: str | None = None,
+    test_share: float = TEST_SHARE,
+    eval_queries: Path | None = None,
+    allow_test: bool = False,
     force: bool = False,
     hear: ProgressListener = ignore_progress,
 ) -> ExportResult:
@@ -64,7 +69,10 @@ def export_run(
         binary_at: lowest grade that is written as 1 in a binary export.
         corpus: for formats with a corpus: all passages (only if the workspace's cache has them), or only the pooled
             ones.
-        split: name of the split, for formats with splits.
+        split: name of the split, for formats with splits [default: `train` for training data, otherwise `test`].
+        test_share: for training data: share of the queries on the test side.
+        eval_queries: for training data: file of the ids of the queries on the test side; None to split by a hash.
+        allow_test: whether training data may be written from the test side.
         force: whether to write into a folder that contains other files.
         hear: called with notices on data that the export lacks.
 
@@ -75,23 +83,40 @@ def export_run(
         DataError: the run was made by a version that did not store questions.
     """
     kind, scale = formats.EXPORTERS.load(format_), GradeFormat(grades, binary_at)
+    split = split or (TRAIN if kind.TRAINING else TEST)
     if not SPLIT.fullmatch(split):
         raise UsageError(f"--split {split!r} is not a valid name", remedy="use letters, digits and _, e.g. --split dev")
+    if kind.TRAINING:
+        _check_side(split, allow=allow_test)
     _check_finished(run, kind, hear)
     _check_order(run, kind, hear)
-    if split != TEST and "{split}" not in kind.LABELS:
+    if split != TEST and "{split}" not in kind.LABELS and not kind.TRAINING:
         hear(Notice(f"the format {format_} has no splits, so --split {split} is ignored"))
     golden = RunGolden(run)
+    training = QuerySplit.of(golden, test_share, eval_queries) if kind.TRAINING else None
     contents = contents_of(golden)  # reports what an older run lacks before any folder is created
     with (
         claimed(folder, kind, force=force),
         _whole_corpus(run, kind.WHOLE_CORPUS and corpus == "all", hear) as passages,
     ):
-        exporter = kind(ExportOptions(scale, passages, split, contents))
+        exporter = kind(ExportOptions(scale, passages, split, contents, training=training, side=split))
         files = exporter.write(golden, folder)
     for path in _strange_lists(files):
         hear(Notice(f"{path} is from another export and was not removed; raggs eval scores it, too"))
     return ExportResult(tuple(files), exporter.losses(contents))
+
+
+def _check_side(side: str, *, allow: bool) -> None:
+    """Check which side of the queries becomes training data.
+
+    Raises:
+        UsageError: there is no such side, or it is the test side and the user has not allowed this.
+    """
+    if side not in (TRAIN, TEST):
+        raise UsageError(f"training data has no split {side}", remedy=f"use --split {TRAIN} or --split {TEST}")
+    if side == TEST and not allow:
+        reason = "a model that is trained on test queries cannot be evaluated on them"
+        raise UsageError(f"--split test: {reason}", remedy="pass --allow-test to export them anyway")
 
 
 def _check_order(run: OpenedRun, kind: type[Exporter], hear: ProgressListener) -> None:

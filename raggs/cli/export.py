@@ -41,7 +41,23 @@ CorpusChoice = Annotated[
     Literal["all", "pool"],
     typer.Option("--corpus", help="Passages in the exported corpus: all (if cached), or only those of the pools."),
 ]
-Split = Annotated[str, typer.Option("--split", metavar="NAME", help="Split name in beir and hf exports.")]
+Split = Annotated[
+    str | None,
+    typer.Option(
+        "--split", metavar="NAME", help="Split name in beir and hf exports [default: test; training data: train]."
+    ),
+]
+TestShare = Annotated[
+    float,
+    typer.Option("--test-share", metavar="SHARE", min=0, max=1, help="Share of test queries, for training data."),
+]
+EvalQueries = Annotated[
+    Path | None,
+    typer.Option(
+        "--eval-queries", metavar="FILE", help="Ids of the test queries, for training data [default: by a hash]."
+    ),
+]
+AllowTest = Annotated[bool, typer.Option("--allow-test", help="Write training data from test queries.")]
 
 
 def export(
@@ -51,7 +67,10 @@ def export(
     grades: Grades = "gain",
     binary_at: BinaryAt = 4,
     corpus: CorpusChoice = "all",
-    split: Split = "test",
+    split: Split = None,
+    test_share: TestShare = 0.2,
+    eval_queries: EvalQueries = None,
+    allow_test: AllowTest = False,
     force: IntoOthers = False,
     as_json: Json = False,
     debug: Debug = False,
@@ -59,12 +78,13 @@ def export(
     """Export the golden set for another tool.
 
     Data that the format cannot represent is reported, and listed in the provenance file next to the data.
-    `raggs eval -g DIR` reads every export.
+    `raggs eval -g DIR` reads every export except training data.
 
     \b
     Examples:
       raggs export runs/demo --format trec --out golden
       raggs export runs/demo --format beir --out golden-beir --corpus pool
+      raggs export runs/demo --format sentence-transformers --out training
     """
     from raggs.app.export import export_run
     from raggs.base.types import Notice
@@ -85,6 +105,9 @@ def export(
         binary_at=binary_at,
         corpus=corpus,
         split=split,
+        test_share=test_share,
+        eval_queries=eval_queries,
+        allow_test=allow_test,
         force=force,
         hear=hear,
     )

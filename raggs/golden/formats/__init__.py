@@ -44,6 +44,7 @@ from raggs.golden.base import (
     SetPart,
     contents_of,
 )
+from raggs.golden.query_split import TEST, TRAIN, QuerySplit
 from raggs.parts.file_shapes import GradeFormat, read_sidecar, sidecar, stated_format
 from raggs.parts.queries.writing import LINE_ENDS
 
@@ -268,7 +269,6 @@ def write_json(path: Path, value: Mapping[str, object]) -> None:
 
 
 UNORDERED = "this set has no judged order (rank: null); lists are sorted by grade, then by fused rank"
-TEST = "test"  # the split that tools evaluate on
 
 
 @dataclass(frozen=True)
@@ -281,6 +281,8 @@ class ExportOptions:
         split: name of the exported split, if the format has splits.
         contents: parts of the golden set, if they are already counted.
         facts: additional entries of the sidecar.
+        training: split of the queries, for exporters of training data; None if all queries are for training.
+        side: side of this split that is exported.
     """
 
     scale: GradeFormat = field(default_factory=GradeFormat)
@@ -288,6 +290,8 @@ class ExportOptions:
     split: str = TEST
     contents: Mapping[GoldenContent, PartStock] | None = None
     facts: Mapping[str, object] = field(default_factory=dict)
+    training: QuerySplit | None = None
+    side: str = TRAIN
 
 
 @dataclass(frozen=True)
@@ -321,6 +325,7 @@ class Exporter(ABC):
         HOLDS: parts of a golden set that can be restored from the files; None if unknown.
         NEEDS_ORDER: whether the format requires a finished ranking.
         WHOLE_CORPUS: whether the exporter writes all passages of the corpus if they are available.
+        TRAINING: whether the files are training data, of only one side of the split, and not a golden set.
     """
 
     FORMAT: ClassVar[str] = ""
@@ -329,6 +334,7 @@ class Exporter(ABC):
     HOLDS: ClassVar[frozenset[GoldenContent] | None] = None
     NEEDS_ORDER: ClassVar[bool] = False
     WHOLE_CORPUS: ClassVar[bool] = False
+    TRAINING: ClassVar[bool] = False
 
     def __init__(self, options: ExportOptions | None = None) -> None:
         self.options = options or ExportOptions()
@@ -504,9 +510,11 @@ EXPORTERS: Registry[Exporter] = Registry(
         "ir_datasets": "raggs.golden.formats.beir:IrDatasetsExporter",
         "jsonl": "raggs.golden.formats.tables:JsonlExporter",
         "langsmith": "raggs.golden.formats.cases:LangSmithExporter",
+        "pairs-jsonl": "raggs.golden.formats.training:PairsExporter",
         "promptfoo": "raggs.golden.formats.promptfoo:PromptfooExporter",
         "ragas": "raggs.golden.formats.cases:RagasExporter",
         "ranx": "raggs.golden.formats.trec:RanxExporter",
+        "sentence-transformers": "raggs.golden.formats.training:SentenceTransformersExporter",
         "trec": "raggs.golden.formats.trec:TrecExporter",
     },
 )

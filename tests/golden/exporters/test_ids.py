@@ -65,7 +65,7 @@ def golden(qids, docs) -> GivenGolden:
     return GivenGolden("ids", 4, [GoldenQuery(qid, Query(qid=qid, text="?"), pool, grades) for qid in sorted(qids)])
 
 
-@pytest.mark.parametrize("name", sorted(EXPORTERS))
+@pytest.mark.parametrize("name", sorted(each for each in EXPORTERS if not EXPORTERS.load(each).TRAINING))
 @given(qids=QIDS, docs=DOCS)
 @example(qids=["qid,docid,x", "query-id"], docs=["corpus-id"])
 @example(qids=['{"q1":'], docs=['{"doc_id":1}}'])

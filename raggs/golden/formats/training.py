@@ -1,0 +1,201 @@
+"""Training data for retrievers: pairs with utilities, and triplets with margins, without the evaluation queries.
+
+Only the queries of one side of a split are written (see `raggs.golden.query_split`).
+
+The utility of a passage is the score of the ranking on a scale from 0 to 1, or its grade if the judge did not order it.
+A passage is a positive from the grade `binary_at` on. All negatives of a positive were judged, and have a lower grade and
+utility. Positives and their near-duplicates are never negatives. Near-duplicates are those that the run found, and
+passages with equal words. A negative must also be worse with a confidence of at least `MIN_CONFIDENCE`, from the
+posterior of the ranking, or else from the probabilities that the judge states. Without both, the grades must differ by
+two.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import NormalDist
+from typing import ClassVar
+
+from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, JudgeRecord, Passage, RankRecord
+from raggs.golden.base import GoldenContent, GoldenQuery, GoldenSet
+from raggs.golden.formats import Exporter, write_objects
+from raggs.golden.query_split import QuerySplit, words_key
+
+MAX_NEGATIVES = 5  # per positive
+MIN_CONFIDENCE = 0.9  # probability that a negative is worse than its positive
+CLEAR_GRADES = 2  # grades between a positive and a negative whose uncertainty is unknown
+DIGITS = 4  # decimals of utilities, margins and confidences
+
+
+@dataclass(frozen=True)
+class TrainingPassage:
+    """A judged passage of a query.
+
+    Attributes:
+        graded, placed: its label, and its place in the ranking; `placed` is None if the judge did not order it.
+        group: id of the representative of its near-duplicates.
+        utility: its worth, 0 to 1.
+    """
+
+    passage: Passage
+    graded: JudgeRecord
+    placed: RankRecord | None
+    group: str
+    utility: float
+
+    @property
+    def grade(self) -> int:
+        """Its grade, 1 to 5."""
+        return self.graded.grade or MIN_GRADE
+
+
+def judged_passages(query: GoldenQuery) -> list[TrainingPassage]:
+    """Return the passages of a query that have a grade and a text, best fused passage first."""
+    texts = {passage.doc_id: passage for passage in query.pool}
+    places = {record.doc_id: record for record in query.order if record.exposures and not record.unordered}
+    found = []
+    for graded in query.grades:
+        passage, placed = texts.get(graded.doc_id), places.get(graded.doc_id)
+        if graded.grade is None or passage is None:
+            continue
+        score = graded.grade if placed is None else placed.score
+        utility = (min(MAX_GRADE, max(MIN_GRADE, score)) - MIN_GRADE) / (MAX_GRADE - MIN_GRADE)
+        group = graded.duplicate_of or (placed.duplicate_of if placed else None) or graded.doc_id
+        found.append(TrainingPassage(passage, graded, placed, group, utility))
+    return found
+
+
+def confidence(better: TrainingPassage, worse: TrainingPassage) -> float | None:
+    """Return the probability that the first passage is truly better; None if their uncertainty is unknown."""
+    one, other = better.placed, worse.placed
+    if one is not None and other is not None and (spread := math.hypot(one.sigma, other.sigma)) > 0:
+        return NormalDist().cdf((one.score - other.score) / spread)
+    mine, theirs = better.graded.distribution, worse.graded.distribution
+    if mine is None or theirs is None:
+        return None
+    return sum(share * sum(theirs[:place]) for place, share in enumerate(mine))
+
+
+@dataclass(frozen=True)
+class TrainingTriplet:
+    """A positive, one of its hard negatives, the difference of their utilities, and how certain their order is."""
+
+    positive: TrainingPassage
+    negative: TrainingPassage
+    margin: float
+    sure: float | None
+
+
+def triplets_of(passages: list[TrainingPassage], least: int) -> Iterator[TrainingTriplet]:
+    """Yield the triplets of a query: for each positive, up to `MAX_NEGATIVES` negatives, best fused passage first.
+
+    Near-duplicates are used once, as a positive and as a negative.
+
+    Args:
+        least: lowest grade of a positive.
+    """
+    positives = [each for each in passages if each.grade >= least]
+    groups = {each.group for each in positives}
+    texts = {words_key(each.passage.content) for each in positives}
+    others = [each for each in passages if each.group not in groups and words_key(each.passage.content) not in texts]
+    for positive in _without_copies(positives):
+        worse = [triplet for each in _without_copies(others) if (triplet := _triplet(positive, each)) is not None]
+        yield from worse[:MAX_NEGATIVES]
+
+
+def _without_copies(passages: list[TrainingPassage]) -> Iterator[TrainingPassage]:
+    seen: set[str] = set()
+    for each in passages:
+        keys = {each.group, words_key(each.passage.content)}
+        if not keys & seen:
+            yield each
+        seen |= keys
+
+
+def _triplet(positive: TrainingPassage, negative: TrainingPassage) -> TrainingTriplet | None:
+    margin = round(positive.utility - negative.utility, DIGITS)
+    if negative.grade >= positive.grade or margin <= 0:
+        return None
+    sure = confidence(positive, negative)
+    clear = positive.grade - negative.grade >= CLEAR_GRADES if sure is None else sure >= MIN_CONFIDENCE
+    return TrainingTriplet(positive, negative, margin, sure) if clear else None
+
+
+class TrainingExporter(Exporter):
+    """Base of exporters of training data. They write the queries of one side of the split."""
+
+    TRAINING: ClassVar[bool] = True
+    HOLDS: ClassVar[frozenset[GoldenContent] | None] = None
+
+    def sides(self, golden: GoldenSet) -> Iterator[tuple[GoldenQuery, list[TrainingPassage]]]:
+        """Yield the queries of the exported side with their judged passages, sorted by id."""
+        split = self.options.training or QuerySplit(0.0)
+        for query in golden.by_query():
+            if query.query is not None and split.side(query.query.text) == self.options.side:
+                yield query, judged_passages(query)
+
+
+def _pair_objects(exporter: TrainingExporter, golden: GoldenSet) -> Iterator[Mapping[str, object]]:
+    for query, passages in exporter.sides(golden):
+        text = query.query.text if query.query else ""
+        for each in passages:
+            yield {"anchor": text, "positive": each.passage.raw, "score": round(each.utility, DIGITS)}
+
+
+class SentenceTransformersExporter(TrainingExporter):
+    """sentence-transformers: triplets with margins, and pairs with utilities.
+
+    `triplets.jsonl` has the columns anchor, positive, negative and score (the margin: difference of utilities).
+    `pairs.jsonl` has the columns anchor, positive and score (the utility of any judged passage, 0 to 1).
+    """
+
+    FORMAT: ClassVar[str] = "sentence-transformers"
+
+    def write(self, golden: GoldenSet, folder: Path) -> list[Path]:
+        """Write both files; see `Exporter.write`."""
+        made = {"triplets.jsonl": self._triplets(golden), "pairs.jsonl": _pair_objects(self, golden)}
+        files = {name: {"rows": write_objects(folder / name, rows)} for name, rows in made.items()}
+        return [*(folder / name for name in files), self.write_sidecar(golden, folder, files, side=self.options.side)]
+
+    def _triplets(self, golden: GoldenSet) -> Iterator[Mapping[str, object]]:
+        for query, passages in self.sides(golden):
+            for each in triplets_of(passages, self.options.scale.binary_at):
+                yield {
+                    "anchor": query.query.text if query.query else "",
+                    "positive": each.positive.passage.raw,
+                    "negative": each.negative.passage.raw,
+                    "score": each.margin,
+                }
+
+
+class PairsExporter(TrainingExporter):
+    """Pairs of a query and a judged passage, with grade, utility and its uncertainty.
+
+    `pairs.jsonl` has one line per judged passage: qid, query, doc_id, passage, grade, utility (0 to 1) and sigma
+    (standard error of the utility; null if unknown).
+    """
+
+    FORMAT: ClassVar[str] = "pairs-jsonl"
+
+    def write(self, golden: GoldenSet, folder: Path) -> list[Path]:
+        """Write the file; see `Exporter.write`."""
+        rows = write_objects(folder / "pairs.jsonl", self._pairs(golden))
+        files = {"pairs.jsonl": {"rows": rows}}
+        return [folder / "pairs.jsonl", self.write_sidecar(golden, folder, files, side=self.options.side)]
+
+    def _pairs(self, golden: GoldenSet) -> Iterator[Mapping[str, object]]:
+        for query, passages in self.sides(golden):
+            for each in passages:
+                sigma = None if each.placed is None else round(each.placed.sigma / (MAX_GRADE - MIN_GRADE), DIGITS)
+                yield {
+                    "qid": query.qid,
+                    "query": query.query.text if query.query else "",
+                    "doc_id": each.passage.doc_id,
+                    "passage": each.passage.raw,
+                    "grade": each.grade,
+                    "utility": round(each.utility, DIGITS),
+                    "sigma": sigma,
+                }
