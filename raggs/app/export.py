@@ -18,9 +18,9 @@ from raggs.base.tables import NO_COLUMNS, ColumnNames
 from raggs.base.types import Notice, ProgressListener, ignore_progress
 from raggs.golden import formats
 from raggs.golden.base import GOLDEN_CONTENTS, RUNS, GoldenContent, PartStock, contents_of
-from raggs.golden.formats import UNORDERED, Exporter, ExportLoss, ExportOptions, Importer, claimed
+from raggs.golden.formats import TEST, TRAIN, UNORDERED, Exporter, ExportLoss, ExportOptions, Importer, claimed
 from raggs.golden.formats.tables import JsonlExporter
-from raggs.golden.query_split import TEST, TRAIN, QuerySplit
+from raggs.golden.formats.training import QuerySplit
 from raggs.golden.runs import RunGolden, check_golden
 from raggs.golden.sources import lists_in
 from raggs.parts.file_shapes import RELEVANT, GradeForm, GradeFormat, stated_labels, stated_name
@@ -93,13 +93,13 @@ def export_run(
     if split != TEST and "{split}" not in kind.LABELS and not kind.TRAINING:
         hear(Notice(f"the format {format_} has no splits, so --split {split} is ignored"))
     golden = RunGolden(run)
-    training = QuerySplit.of(golden, test_share, eval_queries) if kind.TRAINING else None
+    side_of = QuerySplit.of(golden, test_share, eval_queries).side if kind.TRAINING else None
     contents = contents_of(golden)  # reports what an older run lacks before any folder is created
     with (
         claimed(folder, kind, force=force),
         _whole_corpus(run, kind.WHOLE_CORPUS and corpus == "all", hear) as passages,
     ):
-        exporter = kind(ExportOptions(scale, passages, split, contents, training=training, side=split))
+        exporter = kind(ExportOptions(scale, passages, split, contents, side_of=side_of, side=split))
         files = exporter.write(golden, folder)
     for path in _strange_lists(files):
         hear(Notice(f"{path} is from another export and was not removed; raggs eval scores it, too"))

@@ -44,7 +44,6 @@ from raggs.golden.base import (
     SetPart,
     contents_of,
 )
-from raggs.golden.query_split import TEST, TRAIN, QuerySplit
 from raggs.parts.file_shapes import GradeFormat, read_sidecar, sidecar, stated_format
 from raggs.parts.queries.writing import LINE_ENDS
 
@@ -271,6 +270,10 @@ def write_json(path: Path, value: Mapping[str, object]) -> None:
 UNORDERED = "this set has no judged order (rank: null); lists are sorted by grade, then by fused rank"
 
 
+TEST = "test"  # the split that tools evaluate on
+TRAIN = "train"
+
+
 @dataclass(frozen=True)
 class ExportOptions:
     """Options of an export.
@@ -281,8 +284,8 @@ class ExportOptions:
         split: name of the exported split, if the format has splits.
         contents: parts of the golden set, if they are already counted.
         facts: additional entries of the sidecar.
-        training: split of the queries, for exporters of training data; None if all queries are for training.
-        side: side of this split that is exported.
+        side_of: for exporters of training data: returns the side of a query's text; None if all are for training.
+        side: the exported side: `train` or `test`.
     """
 
     scale: GradeFormat = field(default_factory=GradeFormat)
@@ -290,7 +293,7 @@ class ExportOptions:
     split: str = TEST
     contents: Mapping[GoldenContent, PartStock] | None = None
     facts: Mapping[str, object] = field(default_factory=dict)
-    training: QuerySplit | None = None
+    side_of: Callable[[str], str] | None = None
     side: str = TRAIN
 
 

@@ -1,10 +1,12 @@
 """Training data for retrievers: pairs with utilities, and triplets with margins, without the evaluation queries.
 
-Only the queries of one side of a split are written (see `raggs.golden.query_split`).
+Queries are split into the sides `train` and `test`, and only one side is written. The side depends only on the words of
+a query. Queries that differ in case, punctuation, or the order of their words are therefore on the same side. With a
+file of evaluation queries, the test side consists of these queries and of all queries with the same words.
 
 The utility of a passage is the score of the ranking on a scale from 0 to 1, or its grade if the judge did not order it.
-A passage is a positive from the grade `binary_at` on. All negatives of a positive were judged, and have a lower grade and
-utility. Positives and their near-duplicates are never negatives. Near-duplicates are those that the run found, and
+A passage is a positive from the grade `binary_at` on. All negatives of a positive were judged, and have a lower grade
+and utility. Positives and their near-duplicates are never negatives. Near-duplicates are those that the run found, and
 passages with equal words. A negative must also be worse with a confidence of at least `MIN_CONFIDENCE`, from the
 posterior of the ranking, or else from the probabilities that the judge states. Without both, the grades must differ by
 two.
@@ -13,6 +15,8 @@ two.
 from __future__ import annotations
 
 import math
+import re
+import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,14 +24,69 @@ from statistics import NormalDist
 from typing import ClassVar
 
 from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, JudgeRecord, Passage, RankRecord
+from raggs.base.errors import DataError, UsageError
+from raggs.base.files import read_whole
+from raggs.base.hashing import derive_seed, hash_value
 from raggs.golden.base import GoldenContent, GoldenQuery, GoldenSet
-from raggs.golden.formats import Exporter, write_objects
-from raggs.golden.query_split import QuerySplit, words_key
+from raggs.golden.formats import TEST, TRAIN, Exporter, write_objects
 
 MAX_NEGATIVES = 5  # per positive
 MIN_CONFIDENCE = 0.9  # probability that a negative is worse than its positive
 CLEAR_GRADES = 2  # grades between a positive and a negative whose uncertainty is unknown
+RANGE = 2.0**64
 DIGITS = 4  # decimals of utilities, margins and confidences
+
+
+def words_key(text: str) -> str:
+    """Return a hash of the set of words of a text, without case, punctuation, order and repetitions."""
+    words = re.findall(r"\w+", unicodedata.normalize("NFKC", text).casefold())
+    return hash_value(sorted(set(words)) or [text])
+
+
+class QuerySplit:
+    """The side of each query: `train` or `test`.
+
+    Args:
+        share: share of the test side, 0 to 1, if no evaluation queries are named.
+        named: keys of the evaluation queries (see `words_key`); None to split by a hash.
+    """
+
+    def __init__(self, share: float, named: frozenset[str] | None = None) -> None:
+        self._share, self._named = share, named
+
+    def side(self, text: str) -> str:
+        """Return the side of a query."""
+        key = words_key(text)
+        if self._named is not None:
+            return TEST if key in self._named else TRAIN
+        return TEST if derive_seed(0, "training", key) < self._share * RANGE else TRAIN
+
+    @classmethod
+    def of(cls, golden: GoldenSet, share: float, evaluation: Path | None) -> QuerySplit:
+        """Return the split of a set.
+
+        Args:
+            evaluation: file with one id of an evaluation query per line; None to split by a hash.
+
+        Raises:
+            UsageError: the share is not in 0..1.
+            NotFoundError: the file is missing.
+            DataError: the file names a query that the set does not contain, or no query at all.
+        """
+        if not 0 <= share <= 1:
+            raise UsageError(f"--test-share {share:g} is not in 0..1", remedy="use e.g. 0.2")
+        if evaluation is None:
+            return cls(share)
+        lines = read_whole(evaluation).decode("utf-8", "replace").splitlines()
+        wanted = {line.strip(): number for number, line in reversed(list(enumerate(lines, start=1))) if line.strip()}
+        if not wanted:
+            raise DataError("names no query", where=evaluation, remedy="write one query id per line")
+        found = {query.qid: words_key(query.text) for query in golden.queries() if query.qid in wanted}
+        if missing := [qid for qid in wanted if qid not in found]:
+            first = min(missing, key=lambda qid: wanted[qid])
+            remedy = "correct the id, or remove the line"
+            raise DataError(f"the set has no query {first!r}", where=evaluation, line=wanted[first], remedy=remedy)
+        return cls(share, frozenset(found.values()))
 
 
 @dataclass(frozen=True)
@@ -50,6 +109,11 @@ class TrainingPassage:
     def grade(self) -> int:
         """Its grade, 1 to 5."""
         return self.graded.grade or MIN_GRADE
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """Keys of which near-duplicates have at least one in common: ids, and a hash of the words."""
+        return frozenset({self.passage.doc_id, self.group, words_key(self.passage.content)})
 
 
 def judged_passages(query: GoldenQuery) -> list[TrainingPassage]:
@@ -98,9 +162,8 @@ def triplets_of(passages: list[TrainingPassage], least: int) -> Iterator[Trainin
         least: lowest grade of a positive.
     """
     positives = [each for each in passages if each.grade >= least]
-    groups = {each.group for each in positives}
-    texts = {words_key(each.passage.content) for each in positives}
-    others = [each for each in passages if each.group not in groups and words_key(each.passage.content) not in texts]
+    taken = {key for each in positives for key in each.keys}
+    others = [each for each in passages if not each.keys & taken]
     for positive in _without_copies(positives):
         worse = [triplet for each in _without_copies(others) if (triplet := _triplet(positive, each)) is not None]
         yield from worse[:MAX_NEGATIVES]
@@ -109,10 +172,9 @@ def triplets_of(passages: list[TrainingPassage], least: int) -> Iterator[Trainin
 def _without_copies(passages: list[TrainingPassage]) -> Iterator[TrainingPassage]:
     seen: set[str] = set()
     for each in passages:
-        keys = {each.group, words_key(each.passage.content)}
-        if not keys & seen:
+        if not each.keys & seen:
             yield each
-        seen |= keys
+        seen |= each.keys
 
 
 def _triplet(positive: TrainingPassage, negative: TrainingPassage) -> TrainingTriplet | None:
@@ -132,9 +194,9 @@ class TrainingExporter(Exporter):
 
     def sides(self, golden: GoldenSet) -> Iterator[tuple[GoldenQuery, list[TrainingPassage]]]:
         """Yield the queries of the exported side with their judged passages, sorted by id."""
-        split = self.options.training or QuerySplit(0.0)
+        side_of = self.options.side_of or QuerySplit(0.0).side
         for query in golden.by_query():
-            if query.query is not None and split.side(query.query.text) == self.options.side:
+            if query.query is not None and side_of(query.query.text) == self.options.side:
                 yield query, judged_passages(query)
 
 

@@ -23,12 +23,13 @@ from raggs.golden.formats.training import (
     MAX_NEGATIVES,
     MIN_CONFIDENCE,
     PairsExporter,
+    QuerySplit,
     SentenceTransformersExporter,
     confidence,
     judged_passages,
     triplets_of,
+    words_key,
 )
-from raggs.golden.query_split import QuerySplit, words_key
 
 WORDS = st.lists(st.sampled_from(["amber", "brook", "cedar", "delta", "Ember", "flint"]), min_size=1, max_size=5)
 LABEL = st.tuples(
@@ -109,7 +110,7 @@ def test_no_query_is_on_both_sides_and_equal_input_gives_equal_bytes(texts: list
         for side in ("train", "test"):
             with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
                 for folder in (one, other):
-                    exporter(ExportOptions(training=QuerySplit(share), side=side)).write(golden, Path(folder))
+                    exporter(ExportOptions(side_of=QuerySplit(share).side, side=side)).write(golden, Path(folder))
                 files = {path.name: path.read_bytes() for path in Path(one).iterdir()}
                 assert files == {path.name: path.read_bytes() for path in Path(other).iterdir()}
                 rows = [json.loads(line) for line in files["pairs.jsonl"].splitlines()]
