@@ -20,6 +20,9 @@ litellm's data on the model. A list of unusually long passages may still be refu
 In a cascade, a cheap judge decides when the good judge is called. Before the first run, only the minimum and maximum
 number of calls to the good judge are known. Later estimates use its share of calls in the last run.
 
+With `judge.samples_if_below`, the first grade of a passage decides about further samples. As long as first grades are
+missing, the estimate has a minimum and a maximum, too. The expected number uses the share of the last run.
+
 Finally, the module lists paid results that a run would replace because the configuration of the judge has changed. Old
 answers stay cached, but the same questions would be paid for again with the new settings. Retries, more questions,
 deeper pools and more samples are not listed, because they reuse earlier results.
@@ -46,7 +49,7 @@ from raggs.parts.indexes.passages import PassageStore
 from raggs.parts.indexes.vectors import SHARD
 from raggs.parts.judges import Calls, Judge, Task
 from raggs.prompts import FALLBACK_LANGUAGE, PromptUse
-from raggs.runs.forecast import count_reranking, follow, line_of, rewritten, typical
+from raggs.runs.forecast import MissingGrades, count_reranking, follow, line_of, rewritten, sampled_again, typical
 from raggs.runs.manifests.models import CostEstimate
 from raggs.runs.manifests.reasons import ComponentChanged
 from raggs.runs.manifests.store import RunStore
@@ -95,6 +98,13 @@ def _share_sent_for(store: RunStore) -> float | None:
     return None if found is None else found.asked.rate
 
 
+def _share_sampled_again(store: RunStore) -> float | None:
+    """Return the share of passages that the last run with `samples_if_below` graded again; None if unknown."""
+    lock = store.manifest().stages.get("judge") if store.exists else None
+    found = lock.health.samples if lock is not None and isinstance(lock.health, JudgeHealth) else None
+    return found.passages / found.judged if found is not None and found.judged else None
+
+
 def bounded(line: CostEstimate, each: Calls, store: RunStore) -> CostEstimate:
     """Add the minimum and the expected number of calls to an estimate, which has the maximum.
 
@@ -113,11 +123,15 @@ def bounded(line: CostEstimate, each: Calls, store: RunStore) -> CostEstimate:
 
 
 def sent_for_advice(lines: Sequence[CostEstimate]) -> Iterator[str]:
-    """Yield a sentence per good judge of a cascade, and another one if the good judge alone would cost less."""
+    """Yield a sentence per model with a minimum number of calls, and another one if the good judge of a cascade alone
+    would cost less.
+    """
     for line in lines:
         if line.least is None:
             continue
         yield sent_for_words(line)
+        if line.again:
+            continue
         others = [other.usd for other in lines if other.stage == line.stage and other is not line]
         likely = line.usd_for(line.least if line.expected is None else line.expected)
         if line.usd is None or likely is None or None in others:
@@ -129,11 +143,14 @@ def sent_for_advice(lines: Sequence[CostEstimate]) -> Iterator[str]:
 
 
 def sent_for_words(line: CostEstimate) -> str:
-    """Return the minimum, maximum and expected calls and cost of a cascade's good judge, as text."""
+    """Return the minimum, maximum and expected calls and cost of a cascade's good judge, or of a judge that grades only
+    uncertain passages again, as text.
+    """
     least, expected = line.least or 0, line.expected
     usd = [line.usd_for(calls) for calls in (least, line.calls)]
     money = "" if None in usd else f", ${usd[0]:,.4f} to ${usd[1]:,.4f}"
-    found = f"{line.who} grades only passages that the cascade passes on: {least:,} to {line.calls:,} calls{money}"
+    what = "again only passages with an uncertain grade" if line.again else "only passages that the cascade passes on"
+    found = f"{line.who} grades {what}: {least:,} to {line.calls:,} calls{money}"
     if expected is None:
         return f"{found}; the first run shows how many"
     likely = line.usd_for(expected)
@@ -187,6 +204,7 @@ class _RunForecast:
         self._merged = standing.store.exists and not standing.plan()["merge"]  # whether the stored pools are up to date
         self._journalled = 0  # ranking calls whose answers are in the journal
         self._beyond = 0  # further ranking calls that depend on missing answers
+        self._doubtful = 0.0  # share of the grading calls that depend on missing first grades
 
     def lines(self) -> Iterator[CostEstimate]:
         """Yield one line per stage and model."""
@@ -331,6 +349,8 @@ class _RunForecast:
             for entry in read_torn(self._store.path("rank.journal"), JournalRecord, JOURNAL_REMEDY):
                 journal.setdefault(entry.qid, []).append(entry)
 
+        missing_grades = MissingGrades()
+
         async def walk() -> None:
             rank = self._config.rank
             if spec.canaries and spec.group > 1 and judge.grades_together:
@@ -343,6 +363,7 @@ class _RunForecast:
             for qid, pool in self._pools():
                 missing = self.llm.missing
                 graded = await JUDGE.pool(pool, spec, grading, labels(services.queries[qid], pool))
+                missing_grades.see(graded)
                 if before is not None:
                     before.see(qid, graded)
                 if self.llm.missing > missing:
@@ -353,6 +374,7 @@ class _RunForecast:
                     self.llm.turn_to("judge")
 
         services.workspace.loop.run(walk())
+        self._doubtful = 0.0 if spec.samples_if_below is None else missing_grades.doubtful(spec.samples)
 
     def _stand_in(self, group: int) -> None:
         """Count the grading calls of pools that are still unknown.
@@ -362,6 +384,7 @@ class _RunForecast:
         """
         services, spec, judge = self._services, self._config.judge, self._counting_judge
         qids, depth = list(services.queries), self._depth
+        self._doubtful = 0.0 if spec.samples_if_below is None else 1 - 1 / spec.samples
         count = min(REPRESENTATIVE_QUERIES, len(qids))
         chosen = [qids[number * len(qids) // count] for number in range(count)]
         shown = [self._texts[number * len(self._texts) // depth] for number in range(depth)]
@@ -386,13 +409,14 @@ class _RunForecast:
         judge, missing = self._services.judge, 0
         whole = self._config.judge.stop_after is None
         for model, each in judge.calls(together).items():
-            sure = whole and (each.least == each.most or not missing)
+            sure = whole and (each.least == each.most or not missing) and not self._doubtful
             for task in dict.fromkeys((together, "grade")):
                 asked = self.llm.asked(model, task)
                 if task == ("grade" if model in judge.alone else together) or asked.missing or asked.known:
                     line = self._line("judge", model, task, share)
                     line = line.model_copy(update={"exact": line.exact and (sure or not asked.missing)})
-                    yield bounded(line, each, self._store)
+                    line = bounded(line, each, self._store)
+                    yield sampled_again(line, self._doubtful, _share_sampled_again(self._store))
                 missing += asked.missing
 
     # --- rank ---

@@ -100,6 +100,16 @@ class BenchJudgeConfig(JudgeConfig):
         """Name in the leaderboard."""
         return self.name or spec_name(self.judge)
 
+    @property
+    def repeats(self) -> bool:
+        """Whether the judge grades every passage more than once."""
+        return self.samples > 1 and self.samples_if_below is None
+
+    @property
+    def twice(self) -> BenchJudgeConfig:
+        """The same settings with two grades for every passage."""
+        return self.model_copy(update={"samples": 2, "samples_if_below": None})
+
 
 class JudgesConfig(Settings):
     """Content of the file given by --config: the judges to compare, and the settings of model calls."""
@@ -510,7 +520,7 @@ def _entry(
     meter = MeteredLLM(workspace.llm)
     tell = partial(_tell_progress, listen, name)
     records = _graded(workspace, _judge(workspace, spec, tasks.queries, meter), spec, tasks, list(tasks.pools), tell)
-    again = records if spec.samples > 1 else _second_samples(workspace, plain, spec, tasks)
+    again = records if spec.repeats else _second_samples(workspace, plain, spec, tasks)
     orders = workspace.loop.run(one_prompt(plain, tasks.lists, tasks.plan))
     place = {(qid, doc_id): number for number, (qid, doc_id, _) in enumerate(tasks.sample.labels)}
     graded = [records.get(pair) for pair in place]
@@ -549,8 +559,8 @@ def _second_samples(
     workspace: Workspace, judge: Judge, spec: BenchJudgeConfig, tasks: BenchTasks
 ) -> dict[Pair, JudgeRecord]:
     """Grade some queries again. The first sample is in the cache, so only the second one is paid for."""
-    twice, qids = spec.model_copy(update={"samples": 2}), [qid for qid in tasks.pools if qid in tasks.repeated]
-    return _graded(workspace, judge, twice, tasks, qids, ignore_event)
+    qids = [qid for qid in tasks.pools if qid in tasks.repeated]
+    return _graded(workspace, judge, spec.twice, tasks, qids, ignore_event)
 
 
 def causes_of_judge(workspace: Workspace, spec: BenchJudgeConfig, judge: Judge) -> dict[str, object]:
@@ -558,7 +568,8 @@ def causes_of_judge(workspace: Workspace, spec: BenchJudgeConfig, judge: Judge) 
     llm = {"llm": workspace.settings.causes_for(judge.models)} if judge.models else {}
     grouped = {"grades": judge.causes("grades"), "group": spec.group} if spec.group > 1 else {}
     causes = {"grade": judge.causes("grade"), "order": judge.causes("order")}
-    return {**causes, **grouped, "samples": spec.samples, **llm}
+    chosen = {} if spec.samples_if_below is None else {"samples_if_below": spec.samples_if_below}
+    return {**causes, **grouped, "samples": spec.samples, **chosen, **llm}
 
 
 def _latency(ledger: Path, stage: str) -> dict[str, float | None]:
@@ -704,11 +715,11 @@ def _rehearse(workspace: Workspace, name: str, spec: BenchJudgeConfig, tasks: Be
     judge, tasks = _judge(workspace, spec, tasks.queries, llm), tasks.without(fitted_pairs(spec) or frozenset())
     qids = list(tasks.pools)
     if not judge.models:
-        repeated = 0 if spec.samples > 1 else sum(len(tasks.pools[qid]) for qid in tasks.repeated)
+        repeated = 0 if spec.repeats else sum(len(tasks.pools[qid]) for qid in tasks.repeated)
         calls = len(tasks.sample.labels) * spec.samples + repeated + len(tasks.lists) * PRESENTATIONS
         llm.count(f"{name} (local)", "grade", calls, exact=True, paid=False)
         return
-    twice = spec if spec.samples > 1 else spec.model_copy(update={"samples": 2})
+    twice = spec if spec.repeats else spec.twice
     _graded(workspace, judge, spec, tasks, [qid for qid in qids if qid not in tasks.repeated], ignore_event)
     _graded(workspace, judge, twice, tasks, [qid for qid in qids if qid in tasks.repeated], ignore_event)
     workspace.loop.run(one_prompt(judge, tasks.lists, tasks.plan))

@@ -450,6 +450,12 @@ class JudgeRecord(Validity, Record):
         exclude_if=not_,
         description="origin of a label that `raggs update` carried over; missing for other labels",
     )
+    sample_distributions: tuple[GradeShares | None, ...] = Field(
+        (),
+        exclude_if=not_,
+        description="with `judge.samples_if_below`, if the passage was graded several times: the probabilities of each "
+        "sample",
+    )
 
     @property
     def failed(self) -> bool:

@@ -45,7 +45,7 @@ class JudgingDepth(Frozen):
     """How much of the pools was judged, for runs in which grading can stop early."""
 
     stop_after: int = Field(ge=1, description="number of low grades in a row that ends the grading of a pool")
-    asked: int = Field(ge=0, description="number of judgments")
+    asked: int = Field(ge=0, description="number of judgments; with `judge.samples_if_below`, each passage counts once")
     saved: int = Field(ge=0, description="number of judgments saved by early stops")
     stopped: int = Field(ge=0, description="number of queries whose grading stopped early")
 
@@ -63,7 +63,7 @@ class GradeShift(Frozen):
 class SelfAgreement(Frozen):
     """Agreement of the judge with itself over repeated grades."""
 
-    asked: int = Field(ge=1, description="number of grades per passage")
+    asked: int = Field(ge=1, description="number of grades per passage; with `judge.samples_if_below`, the maximum")
     passages: int = Field(ge=0, description="number of passages with more than one grade")
     unanimous: float | None = Field(description="share of these passages whose grades are all equal")
     exact: float | None = Field(description="share of equal grades among all pairs of grades of a passage")
@@ -74,6 +74,12 @@ class SelfAgreement(Frozen):
         description="group context effect: how much a grade changes per grade of its group's mean, estimated from "
         "samples "
         "with different groups",
+    )
+    judged: int | None = Field(
+        None,
+        exclude_if=not_,
+        description="with `judge.samples_if_below`: number of judged passages. Only uncertain ones have more than one "
+        "grade, so the agreement of all passages is higher",
     )
 
 

@@ -117,6 +117,7 @@ FIGURE_LABELS: Mapping[str, str] = {
     "judge.depth.saved": "judgments saved by early stopping",
     "judge.depth.stopped": "queries whose judging stopped early",
     "judge.samples.asked": "grades of each passage",
+    "judge.samples.judged": "passages judged at least once",
     "judge.samples.passages": "passages with several grades",
     "judge.samples.unanimous": "share of the passages with several grades whose grades are all equal",
     "judge.samples.exact": "share of the pairs of grades of a passage that are equal",

@@ -2,7 +2,7 @@
 
 The stages run as usual, but with the models of `raggs.llm.rehearsal`, which answer only from the cache and count the
 missing answers. Some calls depend on missing answers, so they are estimated here: the calls of a reranker, whose
-candidates are unknown, and the calls of a ranking after the first missing answer.
+candidates are unknown, the calls of a ranking after the first missing answer, and second samples of uncertain grades.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
-from raggs.base.artifacts import JournalRecord, Passage, Query
+from raggs.base.artifacts import JournalRecord, JudgeRecord, Passage, Query
 from raggs.base.errors import ProviderError
 from raggs.base.text import clean_unicode, one_line
 from raggs.llm.messages import written_unasked
@@ -109,6 +110,52 @@ def count_reranking(
     shown = [Passage(doc_id=str(number), text=text) for number, text in enumerate(passages.sample(candidates))]
     with llm.standing_for(len(queries) if times is None else times), suppress(ProviderError):
         loop.run(reranker.reader.rerank(typical(queries), "en", shown))
+
+
+@dataclass
+class MissingGrades:
+    """Counts of missing grades in a dry run.
+
+    Attributes:
+        passages: passages whose first grade is missing.
+        grades: missing grades.
+    """
+
+    passages: int = 0
+    grades: int = 0
+
+    def see(self, graded: Iterable[JudgeRecord]) -> None:
+        """Count the grades of one pool."""
+        for record in graded:
+            if record.duplicate_of is None and record.grades:
+                self.passages += record.grades[0] is None
+                self.grades += record.grades.count(None)
+
+    def doubtful(self, samples: int) -> float:
+        """Return the share of missing grades that are requested only if the first grade is uncertain."""
+        return self.passages * (samples - 1) / self.grades if self.grades else 0.0
+
+
+def sampled_again(line: CostEstimate, doubtful: float, share: float | None) -> CostEstimate:
+    """Add the minimum and the expected number of calls to an estimate that contains the maximum number of samples.
+
+    Args:
+        doubtful: share of the calls that are made only if the first grade of the passage is uncertain.
+        share: expected share of these calls; None if unknown.
+    """
+    if line.exact or not doubtful:
+        return line
+    sure = 1 - doubtful
+    whole = line.calls if line.expected is None and line.least is None else line.expected
+    expected = None if share is None or whole is None else round(whole * (sure + share * doubtful))
+    least = round((line.calls if line.least is None else line.least) * sure)
+    # the middle until a run has measured the share
+    likely = (
+        None if line.likely_usd is None else line.likely_usd * (sure + (0.5 if share is None else share) * doubtful)
+    )
+    return line.model_copy(
+        update={"least": least, "expected": expected, "likely_usd": likely, "again": line.least is None}
+    )
 
 
 async def follow(

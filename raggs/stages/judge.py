@@ -9,6 +9,10 @@ low grade. A passage on which the judge abstains also gets a record with the rea
 If the budget is used up, queries with missing grades are omitted entirely. Ungraded passages would otherwise count as
 irrelevant.
 
+With `judge.samples_if_below`, the first sample of a passage decides whether it gets further ones: they are requested
+only if the judge's probability of its own grade is below this value. The record contains the probabilities of each
+sample, so that the audit can make the same decision.
+
 With `judge.group`, the judge grades several passages of a query in one call. The passages that are requested at once
 are shuffled separately for each sample and split into groups. Each group therefore mixes good and bad passages,
 independent of their rank. From sample to sample, the group and the position of a passage change at random. Groups
@@ -53,7 +57,7 @@ from raggs.stages.canaries import ask_cases, make_cases
 from raggs.stages.earlier_version import CarriedLabels
 from raggs.stages.judge_health import NOT_JUDGED_PREFIX, JudgeStatistics, cascade_statistics
 from raggs.stages.ordered import run_ordered
-from raggs.stats.grade_distribution import median_grade
+from raggs.stats.grade_distribution import Distribution, median_grade
 
 SEED = 0
 
@@ -186,6 +190,13 @@ class JudgeConfig(Settings):
     )
     batch: Effort[BatchSettings] = BatchSettings()
     samples: int = Field(1, ge=1, description="grades per passage; the lower median counts")
+    samples_if_below: AddedLater[float | None] = Field(
+        None,
+        gt=0,
+        le=1,
+        description="grade a passage more than once only if the judge's probability of its first grade is below this "
+        "value, for example 0.9. Passages without probabilities get all samples. null: all passages do",
+    )
     group: AddedLater[int] = Field(
         1,
         ge=1,
@@ -237,6 +248,23 @@ class JudgeConfig(Settings):
                 f"prompts show {GROUP_PROMPT})"
             )
         return self
+
+    @model_validator(mode="after")
+    def _samples_can_be_saved(self) -> Self:
+        if self.samples_if_below is None:
+            return self
+        if self.samples == 1:
+            raise ValueError("samples_if_below saves samples, but there is only one: set samples, for example to 2")
+        if self.group > 1:
+            raise ValueError("samples_if_below needs probabilities, and groups have none: remove group")
+        return self
+
+    def samples_after(self, first: Judgment) -> range:
+        """Return the numbers of the samples to request after the first one (see `samples_if_below`)."""
+        if self.samples_if_below is None or first.grade is None or first.distribution is None:
+            return range(1, self.samples)
+        sure = first.distribution[first.grade - 1] >= self.samples_if_below
+        return range(0) if sure else range(1, self.samples)
 
     @model_validator(mode="after")
     def _prompt_is_used(self) -> Self:
@@ -310,7 +338,8 @@ class JudgeStage(Stage[JudgeConfig]):
         company = None
         if config.group > 1 and judges.REGISTRY.of(config.judge).groups(config.judge):
             company = GroupContextMoves(config.samples, config.stop_after, config.group, MAX_LOW_GRADE)
-        return JudgeStatistics(config.samples, config.stop_after, cascade_statistics(config.judge), company)
+        cascade, chosen = cascade_statistics(config.judge), config.samples_if_below is not None
+        return JudgeStatistics(config.samples, config.stop_after, cascade, company, chosen=chosen)
 
     def probe(self, work: StageWork, config: JudgeConfig, services: Services) -> CanaryHealth | None:
         if not config.canaries:
@@ -388,11 +417,16 @@ class JudgeStage(Stage[JudgeConfig]):
         return [combine(record, said, services.judge.name) for record, said in zip(records, found, strict=True)]
 
     async def _grade(self, record: MergeRecord, config: JudgeConfig, services: GradeServices) -> JudgeRecord:
-        query = services.queries[record.qid]
-        samples = await asyncio.gather(
-            *(services.judge.grade(query, record.passage, sample=number) for number in range(config.samples))
-        )
-        return combine(record, samples, services.judge.name)
+        query, chosen = services.queries[record.qid], config.samples_if_below is not None
+
+        async def ask(numbers: Iterable[int]) -> list[Judgment]:
+            asked = (services.judge.grade(query, record.passage, sample=number) for number in numbers)
+            return await asyncio.gather(*asked)
+
+        samples = await ask(range(1 if chosen else config.samples))
+        if chosen:
+            samples += await ask(config.samples_after(samples[0]))
+        return combine(record, samples, services.judge.name, chosen=chosen)
 
     @staticmethod
     def _shared(record: MergeRecord, graded: dict[str, JudgeRecord]) -> JudgeRecord:
@@ -402,7 +436,7 @@ class JudgeStage(Stage[JudgeConfig]):
         return graded[record.duplicate_of].model_copy(update=update)
 
 
-def combine(record: MergeRecord, samples: Sequence[Judgment], judge: str) -> JudgeRecord:
+def combine(record: MergeRecord, samples: Sequence[Judgment], judge: str, *, chosen: bool = False) -> JudgeRecord:
     """Combine all samples into one record: the lower median of their grades, or no grade if more than half failed.
 
     The distribution is the mean over the samples with a grade. If a single judge states distributions, the grade is the
@@ -410,6 +444,9 @@ def combine(record: MergeRecord, samples: Sequence[Judgment], judge: str) -> Jud
 
     Samples in which the judge abstained are ignored. If it abstained in all samples, the passage is not judged. Human
     labels are the same in every sample, so they count once.
+
+    Args:
+        chosen: whether the first sample decides about further ones, so that the audit needs the distribution of each.
     """
     said = _without_repeated_labels([sample for sample in samples if sample.silent is None])
     if not said:
@@ -438,6 +475,7 @@ def combine(record: MergeRecord, samples: Sequence[Judgment], judge: str) -> Jud
         answerers=tuple(dict.fromkeys(key for sample in samples for key in sample.all_answerers)),
         distribution=shares,
         distribution_source=source,
+        sample_distributions=_distributions_by_sample(said) if chosen else (),
     )
 
 
@@ -454,6 +492,12 @@ def with_validity(graded: JudgeRecord, metadata: Mapping[str, object]) -> JudgeR
         return graded.model_copy(update=dict(Validity.model_validate(stated)))
     except ValidationError:
         return graded
+
+
+def _distributions_by_sample(said: Sequence[Judgment]) -> tuple[Distribution | None, ...]:
+    """Return the distribution of each of several samples; empty for one sample, or if no sample has one."""
+    found = tuple(sample.distribution for sample in said)
+    return found if len(found) > 1 and any(found) else ()
 
 
 def _without_repeated_labels(said: Sequence[Judgment]) -> list[Judgment]:

@@ -193,6 +193,7 @@ class JudgeStatistics(Statistics):
         stop_after: number of low grades in a row that ends the grading of a pool, or None for no early stop.
         cascade: collects the votes if the judge is a cascade and not a panel.
         company: collects all passages that were sent to the judge, if several are shown together.
+        chosen: whether the first sample of a passage decides about further ones.
     """
 
     def __init__(
@@ -201,8 +202,10 @@ class JudgeStatistics(Statistics):
         stop_after: int | None,
         cascade: CascadeStatistics | None = None,
         company: GroupContextMoves | None = None,
+        *,
+        chosen: bool = False,
     ) -> None:
-        self._cascade, self._company = cascade, company
+        self._cascade, self._company, self._chosen = cascade, company, chosen
         self._samples, self._stop_after = samples, stop_after
         self._asked = self._skipped = self._silent = self._replaced = 0
         self._labelled = self._slipped = 0
@@ -279,10 +282,11 @@ class JudgeStatistics(Statistics):
         return None if found == JudgeHealth() else found
 
     def _depth(self, stop_after: int) -> JudgingDepth:
+        each = 1 if self._chosen else self._samples  # it is unknown how many samples a skipped passage would get
         return JudgingDepth(
             stop_after=stop_after,
-            asked=self._asked * self._samples,
-            saved=self._skipped * self._samples,
+            asked=self._asked * each,
+            saved=self._skipped * each,
             stopped=len(self._stopped),
         )
 
@@ -295,6 +299,7 @@ class JudgeStatistics(Statistics):
             exact=round_rate(found.observed),
             kappa=round_rate(found.kappa("quadratic")),
             company=None if self._company is None else self._company.company(),
+            judged=self._asked if self._chosen else None,
         )
 
     def _panel(self) -> PanelHealth:

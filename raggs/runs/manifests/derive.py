@@ -15,9 +15,9 @@ the journal. While the stage has not finished, the entries of its journal are in
 entries of earlier settings.
 
 `regraded` runs the judge stage with a judge that returns the recorded answers. The answers themselves cannot be
-recomputed, but everything that follows from them can: each grade from its samples, where grading stopped, and which
-duplicates share a grade. In a cascade, this includes the votes for each sample and whether the good judge was
-called.
+recomputed, but everything that follows from them can: each grade from its samples, where grading stopped, which
+passages got further samples, and which duplicates share a grade. In a cascade, this includes the votes for each sample
+and whether the good judge was called.
 """
 
 from __future__ import annotations
@@ -109,9 +109,11 @@ class RecordedJudge:
             for name, grades in record.votes.items()
         }
         said = _judgment_of_record(self._settled(record, sample), record)
-        if said.grade is not None and (shares := record.distribution) is not None:
+        own = record.sample_distributions
+        shares = own[sample] if sample < len(own) else record.distribution
+        if said.grade is not None and shares is not None:
             # the distribution of a single answer determines its grade
-            grade = median_grade(shares) if len(record.grades) == 1 and not votes else said.grade
+            grade = median_grade(shares) if (own or len(record.grades) == 1) and not votes else said.grade
             said = replace(said, grade=grade, distribution=shares, distribution_source=record.distribution_source)
         return replace(said, votes=votes, by=record.judge, answerers=record.answerers)
 

@@ -320,10 +320,11 @@ def _depth(depth: JudgingDepth | None) -> Iterator[SummaryLine]:
 
 def _samples(samples: SelfAgreement | None) -> Iterator[SummaryLine]:
     if samples is not None and samples.passages:
-        agree = _agreement(samples)
-        yield SummaryLine(
-            f"samples: {samples.asked} per passage, {samples.unanimous:.0%} unanimous; pairs of samples {agree}"
-        )
+        agree, each = _agreement(samples), f"{samples.asked} per passage"
+        if samples.judged is not None:
+            of = f"{samples.passages:,} of {plural(samples.judged, 'passage')}"
+            each = f"{samples.asked} for {of}, the uncertain ones"
+        yield SummaryLine(f"samples: {each}, {samples.unanimous:.0%} unanimous; pairs of samples {agree}")
         if samples.company is not None:
             yield from _group_context_lines({"samples": samples.company})
 

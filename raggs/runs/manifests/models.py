@@ -162,12 +162,16 @@ class CostEstimate(Frozen):
     least: int | None = Field(
         None,
         exclude_if=_is_none,
-        description="minimum number of calls, if this model is called only for passages that another model passes on",
+        description="minimum number of calls, if this model is called only for passages that another model passes on, "
+        "or again only for uncertain grades",
     )
     expected: int | None = Field(
         None,
         exclude_if=_is_none,
         description="expected number of calls of such a model, estimated from this run",
+    )
+    again: bool = Field(
+        False, exclude_if=not_, description="whether `least` is without the samples that only uncertain grades get"
     )
     who: str = Field(description="name of the model, or of the judge if that calls no model")
     anew: str = Field("", exclude_if=not_, description="which results of the last run must be requested again, and why")
