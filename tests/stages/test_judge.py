@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.pooled import NUGGETS, judged, pool
+from support.pooled import NUGGETS, Stating, judged, pool
 
 from raggs.base.judge_health import PairAgreement
 from raggs.parts.judges import Judgment
+from raggs.runs.manifests.derive import regraded
+from raggs.runs.manifests.messages import health_lines
+from raggs.stages.base import StageWork
 from raggs.stages.judge import MAX_LOW_GRADE, STAGE, JudgeConfig, combine
 
 Grades = Sequence[int | None]
@@ -188,3 +192,63 @@ def test_what_two_members_never_disagree_on_is_no_kappa() -> None:
 def test_a_near_duplicate_that_the_judge_tells_apart_has_a_grade_of_its_own() -> None:
     found, _, _ = judged([pool("q1", ["5", "5", "2 apart"], [0, 0, 0], twins=[1, 2])])
     assert [(record.grade, record.duplicate_of) for record in found] == [(5, None), (5, "d0"), (2, None)]
+
+
+ANSWERS = st.sampled_from(["-", "3", *(f"{grade}:{share}" for grade in (1, 3, 5) for share in (0.55, 0.7, 0.9, 0.95))])
+SEVERAL = st.lists(st.lists(ANSWERS, min_size=3, max_size=3).map(" ".join), min_size=1, max_size=8)
+
+
+@given(SEVERAL, st.sampled_from([0.5, 0.7, 0.9, 1.0]), st.integers(2, 3), st.sampled_from([None, 2]))
+def test_only_uncertain_grades_get_further_samples_and_the_audit_derives_the_same(
+    texts: list[str], limit: float, samples: int, stop_after: int | None
+) -> None:
+    merged = pool("q1", texts, [0] * len(texts))
+    setting = {"samples": samples, "samples_if_below": limit, "stop_after": stop_after}
+    found, who, health = judged([merged], Stating(), **setting)
+    for record, text in zip(found, texts, strict=True):
+        if record.skipped:
+            continue
+        first, _, share = text.split()[0].partition(":")
+        wanted = 1 if share and float(share) >= limit else samples
+        assert [sample for _, doc_id, sample in who.asked if doc_id == record.doc_id] == list(range(wanted))
+        assert record.grades[0] == (None if first == "-" else int(first))
+        stated = [":" in each for each in text.split()[:wanted]]
+        kept = [each is not None for each in record.sample_distributions]
+        assert kept == (stated if wanted > 1 and any(stated) else [])
+    judging = [record for record in found if not record.skipped]
+    assert health.samples.judged == len(judging)
+    assert health.samples.passages == sum(sum(grade is not None for grade in each.grades) > 1 for each in judging)
+    work = StageWork({"merge": lambda: iter(merged), "judge": lambda: iter(found)})
+    config = JudgeConfig(judge=NUGGETS, **setting)
+    assert list(regraded(work, config)) == found
+    for place, record in enumerate(found):  # a further sample that was dropped is found
+        if len(record.grades) > 1 and record.sample_distributions and record.grade is not None:
+            changes = {"grades": record.grades[:1], "sample_distributions": (), "grade": record.grades[0]}
+            changes |= {"distribution": record.sample_distributions[0]}
+            forged = [*found[:place], record.model_copy(update=changes), *found[place + 1 :]]
+            work = StageWork({"merge": lambda: iter(merged), "judge": lambda forged=forged: iter(forged)})
+            assert list(regraded(work, config)) != forged
+
+
+def test_the_health_says_which_passages_have_several_grades() -> None:
+    merged = pool("q1", ["1:0.95 1:0.9", "3:0.6 3:0.7", "4:0.6 5:0.7", "1:0.99 1:0.9"], [0] * 4)
+    found, _, health = judged([merged], Stating(), samples=2, samples_if_below=0.9, stop_after=3)
+    assert [record.grades for record in found] == [(1,), (3, 3), (4, 5), (1,)]
+    assert (health.depth.asked, health.depth.saved) == (4, 0)
+    lines = [line.text for line in health_lines(health)]
+    assert any(line.startswith("samples: 2 for 2 of 4 passages, the uncertain ones, 50% unanimous") for line in lines)
+
+
+def test_without_the_setting_samples_leave_no_further_field() -> None:
+    found, who, health = judged([pool("q1", ["1:0.95 1:0.9"], [0])], Stating(), samples=2)
+    assert (len(who.asked), found[0].sample_distributions, health.samples.judged) == (2, (), None)
+    assert not {"sample_distributions", "judged"} & {*found[0].model_dump(), *health.samples.model_dump()}
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [({"samples": 1}, "there is only one"), ({"samples": 2, "group": 4}, "groups have none"), ({"samples": 2}, "")],
+)
+def test_the_setting_needs_samples_and_single_passages(settings: dict[str, int], problem: str) -> None:
+    with pytest.raises(ValueError, match=problem) if problem else nullcontext():
+        JudgeConfig.model_validate({"judge": NUGGETS, "samples_if_below": 0.9, **settings})

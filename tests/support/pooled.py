@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +12,7 @@ from raggs.base.artifacts import JudgeRecord, MergeRecord
 from raggs.parts.judges import Judgment
 from raggs.stages.base import StageWork
 from raggs.stages.judge import STAGE, JudgeConfig
+from raggs.stats.grade_distribution import canonical
 from support.judging import query
 
 NUGGETS = {"type": "nuggets"}
@@ -67,9 +69,26 @@ def pool(qid: str, texts: Sequence[str], delays: Sequence[int], twins: Sequence[
     ]
 
 
-def judged(pools: Sequence[list[MergeRecord]], **config: Any) -> tuple[list[JudgeRecord], Listed, Any]:
+class Stating(Listed):
+    """Reads "4:0.7" as grade 4 with a probability of 0.7; the other grades share the rest."""
+
+    async def grade(self, question: Any, passage: Any, *, sample: int = 0) -> Judgment:
+        texts = passage.text.split()
+        plain = passage.model_copy(update={"text": " ".join(text.split(":")[0] for text in texts)})
+        said = await super().grade(question, plain, sample=sample)
+        _, _, share = texts[sample % len(texts)].partition(":")
+        if not share:
+            return said
+        shares = [(1 - float(share)) / 4] * 5
+        shares[(said.grade or 1) - 1] = float(share)
+        return replace(said, distribution=canonical(shares), distribution_source="logprobs")
+
+
+def judged(
+    pools: Sequence[list[MergeRecord]], who: Listed | None = None, **config: Any
+) -> tuple[list[JudgeRecord], Listed, Any]:
     """The stage's records, the judge that was asked, and the health that the manifest would keep."""
-    who, config_ = Listed(), JudgeConfig(judge=NUGGETS, **config)
+    who, config_ = who or Listed(), JudgeConfig(judge=NUGGETS, **config)
     records = [record for each in pools for record in each]
     with asyncio.Runner() as loop:
         services: Any = SimpleNamespace(
