@@ -21,8 +21,16 @@ system. A world draws everything anew. +- is the standard error over worlds.
   probability of a grade of 3 or more is above a threshold. Missed: passages of grade 4 or more that it does not see.
   The last two columns send the passages with the lowest maximum probability instead. "Same miss" is the share of calls
   by probability that misses as many as grades do.
+- Cascade, fixed rules: the good judge grades a passage if the probability of a grade of 3 or more is at least 0.3 or
+  0.6, or if the cheap grade is at least 2. Gain error is the mean error of 2^grade over the mean of 2^grade, in the
+  final grades. "Equal exact" and "equal gains" are the calls that give as many exact grades, or as small a gain error,
+  as the rule "cheap grade of 3 or more", divided by its calls. Passages are sent by the probability of 3 or more, or
+  by the lowest probability of the own grade ("doubt").
 - Second sample: the noise of a signal has a part of 0.45 that repeats and a part of 0.4 that is new in each sample. The
   mean of two samples for all passages, or only for the 20% with the lowest maximum probability.
+- Two samples, three samples: as above. All passages get a first sample, and only those whose grade has a probability
+  below 0.8 or 0.9 get the others. "Random" are as many random passages as below 0.9. "Again" is the share of passages
+  with further samples. Useless probabilities are drawn anew in each sample.
 - Control items: the calibration is fitted on 60 easy items of known grade (half of them with signal 0, half with signal
   6, before noise), or on 60 random labels. Log score on all passages.
 """
@@ -37,7 +45,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from distributions import LEVELS, NOISE, Setting, grade_shares, grades_of, softmax, spread, stated
+from distributions import LEVELS, NOISE, Setting, grade_shares, grades_of, softmax, spread, stated, useless_rows
 from ranking_tables import BEGIN, END, put_between_markers
 from ranking_worlds import Floats, Query, World, load_queries, make_world, synthetic_queries
 
@@ -203,6 +211,60 @@ def cascaded(found: Collection) -> dict[str, float]:
     }
 
 
+def gain_errors(grade: Floats, human: Floats) -> Floats:
+    return np.abs(2.0**grade - 2.0**human) / (2.0**human).mean()
+
+
+def cascaded_by_fixed_rules(found: Collection) -> dict[str, float]:
+    ruled, above = found.grade >= 3, np.round(found.rows[:, 2:].sum(axis=1), 4)
+    own = found.rows[np.arange(len(found.grade)), found.grade - 1]
+    result = {}
+    for name, sent in (
+        ("grade 3", ruled),
+        ("grade 2", found.grade >= 2),
+        ("0.3", above >= 0.3),
+        ("0.6", above >= 0.6),
+    ):
+        final = np.where(sent, found.human, found.grade)
+        result[f"calls, {name}"] = float(sent.mean())
+        result[f"exact, {name}"] = float((final == found.human).mean())
+        result[f"gain error, {name}"] = float(gain_errors(final, found.human).mean())
+    ties = 1e-9 * generator(found.seed, "ties").random(len(ruled))
+    for title, errors in (
+        ("equal exact", (found.grade != found.human).astype(float)),
+        ("equal gains", gain_errors(found.grade, found.human)),
+    ):
+        for name, score in (("probability", above), ("doubt", 1.0 - own)):
+            order = np.argsort(-(score + ties))
+            left = errors.sum() - np.concatenate([[0.0], np.cumsum(errors[order])])
+            calls = int(np.argmax(left <= errors[~ruled].sum() + 1e-9))
+            result[f"{title}, {name}"] = calls / float(ruled.sum())
+    return result
+
+
+def sampled_again(found: Collection, kind: str, samples: int) -> dict[str, float]:
+    rng = generator(found.seed, "samples")
+    signal = found.human + rng.normal(0.0, REPEATED, len(found.human))
+    answers = []
+    for number in range(samples):
+        seen = signal + rng.normal(0.0, FRESH, len(signal))
+        logs = np.log(found.shares) - (seen[:, None] - LEVELS) ** 2 / (2 * NOISE**2)
+        rows = softmax(POWER.get(kind, 1.0) * logs)
+        answers.append(useless_rows(rows, generator(found.seed, "useless", number)) if kind == "useless" else rows)
+    one, every = answers[0], np.mean(answers, axis=0)
+    own = one[np.arange(len(one)), grades_of(one).astype(np.int64) - 1]
+    random = np.zeros(len(own), dtype=bool)
+    random[rng.permutation(len(own))[: int((own < 0.9).sum())]] = True
+    choices = {"one": own < 0, "0.8": own < 0.8, "0.9": own < 0.9, "random": random, "all": own >= 0}
+    final = {name: np.where(again[:, None], every, one) for name, again in choices.items()}
+    result = {f"again, {name}": float(choices[name].mean()) for name in ("0.8", "0.9")}
+    for name, rows in final.items():
+        result[f"log score, {name}"] = log_score(rows.tolist(), found.human.tolist())
+    for name, rows in final.items():
+        result[f"exact, {name}"] = float((grades_of(rows) == found.human).mean())
+    return result
+
+
 def sampled(found: Collection, power: float) -> dict[str, float]:
     rng = generator(found.seed, "samples")
     signal = found.human + rng.normal(0.0, REPEATED, len(found.human))
@@ -248,7 +310,10 @@ TABLES = {
     "Review plan": planned,
     "Early stop": stopped,
     "Cascade": cascaded,
+    "Cascade, fixed rules": cascaded_by_fixed_rules,
     "Second sample": lambda found, kind: sampled(found, POWER[kind]),
+    "Two samples": lambda found, kind: sampled_again(found, kind, 2),
+    "Three samples": lambda found, kind: sampled_again(found, kind, 3),
     "Control items": lambda found, kind: controlled(found, POWER[kind]),
 }
 
@@ -256,9 +321,10 @@ TABLES = {
 def table(title: str, worlds: Sequence[dict[str, Collection]]) -> Iterator[str]:
     measure = TABLES[title]
     powered = title in ("Second sample", "Control items")
+    by_kind = powered or title in ("Two samples", "Three samples")
     kinds = [kind for kind in KINDS if not powered or kind in POWER]
     rows = {
-        kind: [measure(world[kind], kind) if powered else measure(world[kind]) for world in worlds] for kind in kinds
+        kind: [measure(world[kind], kind) if by_kind else measure(world[kind]) for world in worlds] for kind in kinds
     }
     names = list(rows[kinds[0]][0])
     yield "| judge | " + " | ".join(names) + " |"

@@ -133,12 +133,16 @@ def stated(world: World, seed: int, shares: Floats, setting: Setting) -> Floats:
         signal = world.utility + rng.normal(0.0, np.sqrt(NOISE**2 - SPREAD**2), world.human.size)
     rows = softmax(np.log(shares) - (signal[:, None] - LEVELS) ** 2 / (2 * NOISE**2))
     if setting.kind == "useless":
-        chance = generator(seed, "useless", world.qid)
-        sure = chance.uniform(0.5, 0.9, rows.shape[0])[:, None]
-        own = np.eye(5)[grades_of(rows).astype(np.int64) - 1]
-        return np.asarray(sure * own + (1.0 - sure) * chance.dirichlet(np.ones(5), rows.shape[0]))
+        return useless_rows(rows, generator(seed, "useless", world.qid))
     power = {"calibrated": 1.0, "over-confident": 2.0, "under-confident": 0.5}[setting.kind]
     return softmax(power * np.log(np.maximum(rows, 1e-300)))
+
+
+def useless_rows(rows: Floats, chance: np.random.Generator) -> Floats:
+    """Random probabilities with the same lower medians, shape (size, 5)."""
+    sure = chance.uniform(0.5, 0.9, rows.shape[0])[:, None]
+    own = np.eye(5)[grades_of(rows).astype(np.int64) - 1]
+    return np.asarray(sure * own + (1.0 - sure) * chance.dirichlet(np.ones(5), rows.shape[0]))
 
 
 def softmax(logs: Floats) -> Floats:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import llm_decisions
 from support.cli import call, invoke
 from support.forks import Child
 from support.llm_server import LLMServer
@@ -30,6 +31,10 @@ def stating(folder: Path, url: str, answers: str, **sections: Any) -> Project:
 
 def rows(project: Project, artifact: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (project.run / f"{artifact}.jsonl").read_text().splitlines()]
+
+
+def graded_bytes(project: Project) -> bytes:
+    return (project.run / "judge.jsonl").read_bytes()
 
 
 def ledger_calls(project: Project) -> int:
@@ -150,3 +155,144 @@ def test_the_doctor_tests_the_form_of_answers_by_one_call(tmp_path: Path) -> Non
         assert "answers: decision is not usable" in " ".join(
             invoke("doctor", "--config", decided.config).output.split()
         )
+
+
+AGAIN = {"samples": 2, "samples_if_below": 0.9}
+
+
+def surer_of_twos(grade: int) -> list[float]:
+    """Probabilities with 0.96 on grade 2, and 0.6 on every other grade."""
+    weights = [0.25 ** abs(each - grade) for each in range(1, 6)]
+    own = 0.96 if grade == 2 else 0.6
+    return [own if weight == 1 else round((1 - own) * weight / (sum(weights) - 1), 6) for weight in weights]
+
+
+@pytest.fixture
+def certain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(llm_decisions, "peaked", surer_of_twos)
+
+
+def judge_lines(project: Project) -> list[dict[str, Any]]:
+    shown = json.loads(call("run", "--config", project.config, "--dry-run", "--json", "--to", "judge").stdout)
+    return [line for line in shown["estimates"] if line["stage"] == "judge"]
+
+
+@pytest.mark.usefixtures("certain")
+@pytest.mark.parametrize("answers", ["decision", "logprobs"])
+def test_only_uncertain_passages_are_graded_again(tmp_path: Path, answers: str) -> None:
+    with LLMServer() as server:
+        project = stating(tmp_path, server.url, answers)
+        project.change(judge=AGAIN)
+        [unknown] = judge_lines(project)
+        assert (unknown["least"] * 2, unknown["exact"], unknown["again"]) == (unknown["calls"], False, True)
+        call("run", "--config", project.config, "--quiet", "--to", "merge")
+        [before] = judge_lines(project)
+        text = call("run", "--config", project.config, "--dry-run", "--to", "judge").output
+        assert "grades again only passages with an uncertain grade" in " ".join(text.split())
+        call("run", "--config", project.config, "--quiet", "--to", "judge")
+        found = [row for row in rows(project, "judge") if not row["duplicate_of"]]
+        unsure = [row for row in found if row["grade"] != 2]
+        assert 0 < len(unsure) < len(found)
+        assert (before["least"], before["calls"]) == (len(found), 2 * len(found))
+        for row in found:
+            assert len(row["grades"]) == (1 if row["grade"] == 2 else 2)
+            assert len(row.get("sample_distributions", ())) == (0 if row["grade"] == 2 else 2)
+        assert server.count == ledger_calls(project) == len(found) + len(unsure)
+        told = call("status", project.run, "--details").output
+        assert f"samples: 2 for {len(unsure)} of {len(found)} passages, the uncertain ones" in " ".join(told.split())
+        assert "the rest matches" in call("audit", project.run, code=7).output
+        call("run", "--config", project.config, "--quiet", "--to", "judge")
+        assert server.count == len(found) + len(unsure), "nothing is paid again"
+        # the share of the last run is expected of the next
+        call("cache", "clear", "--workspace", project.folder / "runs", "--what", "llm", "--yes")
+        shown = json.loads(
+            call("run", "--config", project.config, "--dry-run", "--json", "--force", "--only", "judge").stdout
+        )
+        [after] = [line for line in shown["estimates"] if line["stage"] == "judge"]
+        assert after["expected"] == len(found) + len(unsure)
+        assert after["least"] == len(found) < after["expected"] < after["calls"] == 2 * len(found)
+
+
+@pytest.mark.usefixtures("certain")
+def test_known_first_grades_make_the_dry_run_of_further_samples_exact(tmp_path: Path) -> None:
+    with LLMServer() as server:
+        project = stating(tmp_path, server.url, "decision")
+        call("run", "--config", project.config, "--quiet", "--to", "judge")
+        once, plain = server.count, graded_bytes(project)
+        project.change(judge=AGAIN)
+        [line] = judge_lines(project)
+        assert line["exact"]
+        assert "least" not in line
+        call("run", "--config", project.config, "--quiet", "--to", "judge", "--yes")
+        assert server.count == once + line["calls"]
+        assert line["calls"] == sum(
+            len(row["grades"]) == 2 and not row["duplicate_of"] for row in rows(project, "judge")
+        )
+        project.change(judge={"samples": 1, "samples_if_below": None})
+        call("run", "--config", project.config, "--quiet", "--to", "judge", "--yes")
+        assert graded_bytes(project) == plain
+
+
+@pytest.mark.usefixtures("certain")
+@pytest.mark.parametrize("change", ["first sample", "dropped sample"])
+def test_an_audit_makes_the_decision_about_further_samples_again(tmp_path: Path, change: str) -> None:
+    with LLMServer() as server:
+        project = stating(tmp_path, server.url, "decision")
+        project.change(judge=AGAIN)
+        call("run", "--config", project.config, "--quiet", "--to", "judge")
+    found = rows(project, "judge")
+    row = next(row for row in found if "sample_distributions" in row and not row["duplicate_of"])
+    if change == "first sample":
+        row["sample_distributions"][0] = [0.01 if grade != row["grade"] else 0.96 for grade in range(1, 6)]
+    else:
+        row["grades"] = row["grades"][:1]
+        row["distribution"] = row.pop("sample_distributions")[0]
+    lines = [json.dumps(each, ensure_ascii=False, separators=(",", ":")) for each in found]
+    (project.run / "judge.jsonl").write_text("\n".join(lines) + "\n")
+    assert f"judge.jsonl:{found.index(row) + 1}" in call("audit", project.run, code=5).output
+
+
+@pytest.mark.usefixtures("certain")
+def test_a_killed_run_with_further_samples_resumes_to_the_same_bytes(tmp_path: Path) -> None:
+    with LLMServer(delay_s=0.05) as server:
+        project = stating(tmp_path / "own", server.url, "logprobs", budget={"max_usd": None})
+        project.change(judge=AGAIN)
+        for calls in (10, 40, 70):
+            process: Child = begin("run", "--config", project.config, "--quiet", env=environment(**KEY))
+            assert process.wait(until=lambda calls=calls: server.count >= calls) is None
+            process.send_signal(signal.SIGKILL)
+            process.end()
+        server.delay_s = 0
+        again = raggs("run", "--config", project.config, "--quiet", env=environment(**KEY))
+        assert again.returncode == 0, again.stderr
+        call("audit", project.run)
+        calm = stating(tmp_path / "calm", server.url, "logprobs", budget={"max_usd": None})
+        calm.change(judge=AGAIN)
+        assert raggs("run", "--config", calm.config, "--quiet", env=environment(**KEY)).returncode == 0
+        assert project.artifacts() == calm.artifacts()
+
+
+def test_passages_without_probabilities_get_all_samples(tmp_path: Path) -> None:
+    with LLMServer() as server:
+        project = stating(tmp_path, server.url, "text")
+        project.change(judge=AGAIN)
+        call("run", "--config", project.config, "--quiet", "--to", "judge")
+        adaptive = graded_bytes(project)
+        assert all(len(row["grades"]) == 2 for row in rows(project, "judge"))
+        project.change(judge={"samples_if_below": None})
+        call("run", "--config", project.config, "--quiet", "--to", "judge", "--yes")
+        assert graded_bytes(project) == adaptive
+
+
+@pytest.mark.usefixtures("certain")
+def test_a_cascade_and_a_panel_repeat_only_uncertain_passages(tmp_path: Path) -> None:
+    members = [{"type": "litellm", "model": MODEL, "answers": answers} for answers in ("logprobs", "decision")]
+    with LLMServer() as server:
+        for kind in ("cascade", "panel"):
+            project = stating(tmp_path / kind, server.url, "decision")
+            project.change(judge={"judge": {"type": kind, "judges": members}, **AGAIN})
+            call("run", "--config", project.config, "--quiet", "--to", "judge")
+            found = [row for row in rows(project, "judge") if not row["duplicate_of"]]
+            assert {len(row["grades"]) for row in found} == {1, 2}
+            assert all(len(row["grades"]) == (1 if row["grade"] == 2 else 2) for row in found)
+            assert "the rest matches" in call("audit", project.run, code=7).output

@@ -279,6 +279,22 @@ judges:
 """
 
 
+CHOSEN = """
+judges:
+  - {name: chosen, judge: {type: litellm, model: openai/gpt-5-mini, answers: logprobs}, samples: 2, samples_if_below: 0.5}
+  - {name: once, judge: {type: litellm, model: openai/gpt-5-mini, answers: logprobs}}
+"""
+
+
+def test_a_judge_with_chosen_samples_is_graded_twice_only_for_the_retest(folder: Path, server: LLMServer) -> None:
+    Path("judges.yaml").write_text(CHOSEN)
+    bench("--config", "judges.yaml", *SMALL)
+    chosen, once = entry("chosen"), entry("once")
+    assert chosen["cost"]["calls"] == once["cost"]["calls"] == 60, "the probability of each grade is 0.6"
+    assert chosen["figures"]["repeated"] == once["figures"]["repeated"] > 0
+    assert chosen["fingerprint"] != once["fingerprint"]
+
+
 def test_a_file_names_whole_configurations(folder: Path, server: LLMServer) -> None:
     Path("judges.yaml").write_text(CONFIG)
     bench("--config", "judges.yaml", *SMALL)
