@@ -9,9 +9,9 @@ low grade. A passage on which the judge abstains also gets a record with the rea
 If the budget is used up, queries with missing grades are omitted entirely. Ungraded passages would otherwise count as
 irrelevant.
 
-With `judge.samples_if_below`, the first sample of a passage decides whether it gets further ones: they are requested
-only if the judge's probability of its own grade is below this value. The record contains the probabilities of each
-sample, so that the audit can make the same decision.
+With `judge.samples_if_below`, the first sample of a passage decides whether it gets further ones. They are requested
+only if the probability that the judge states for this grade is below the value. The record contains the probabilities
+of each sample, so that the audit can make the same decision.
 
 With `judge.group`, the judge grades several passages of a query in one call. The passages that are requested at once
 are shuffled separately for each sample and split into groups. Each group therefore mixes good and bad passages,
@@ -194,7 +194,7 @@ class JudgeConfig(Settings):
         None,
         gt=0,
         le=1,
-        description="grade a passage more than once only if the judge's probability of its first grade is below this "
+        description="request further samples of a passage only if the probability of its first grade is below this "
         "value, for example 0.9. Passages without probabilities get all samples. null: all passages do",
     )
     group: AddedLater[int] = Field(

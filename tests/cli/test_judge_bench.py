@@ -281,8 +281,12 @@ judges:
 
 CHOSEN = """
 judges:
-  - {name: chosen, judge: {type: litellm, model: openai/gpt-5-mini, answers: logprobs}, samples: 2, samples_if_below: 0.5}
-  - {name: once, judge: {type: litellm, model: openai/gpt-5-mini, answers: logprobs}}
+  - name: chosen
+    judge: {type: litellm, model: openai/gpt-5-mini, answers: logprobs}
+    samples: 2
+    samples_if_below: 0.5
+  - name: once
+    judge: {type: litellm, model: openai/gpt-5-mini, answers: logprobs}
 """
 
 
