@@ -137,7 +137,7 @@ class MissingGrades:
 
 
 def sampled_again(line: CostEstimate, doubtful: float, share: float | None) -> CostEstimate:
-    """Add the minimum and the expected number of calls to an estimate that contains the maximum number of samples.
+    """Return the estimate with the minimum and the expected number of calls; `line` has the maximum number of samples.
 
     Args:
         doubtful: share of the calls that are made only if the first grade of the passage is uncertain.
