@@ -127,7 +127,7 @@ class MissingGrades:
     def see(self, graded: Iterable[JudgeRecord]) -> None:
         """Count the grades of one pool."""
         for record in graded:
-            if record.duplicate_of is None and record.grades:
+            if record.duplicate_of is None and record.carried is None and record.grades:
                 self.passages += record.grades[0] is None
                 self.grades += record.grades.count(None)
 
