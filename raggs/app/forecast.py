@@ -39,7 +39,7 @@ from raggs.app.services import RunServices
 from raggs.base.artifacts import JournalRecord, JudgeRecord, MergeRecord, Passage, Query, RankingRecord
 from raggs.base.errors import ConfigError
 from raggs.base.jsonl import read_torn
-from raggs.base.judge_health import HUMAN_SOURCE, JudgeHealth
+from raggs.base.judge_health import HUMAN_SOURCE
 from raggs.base.types import as_list, as_object
 from raggs.llm.ledger import LEDGER_REMEDY, LedgerLine
 from raggs.llm.prices import HIDDEN, estimate_tokens, likely_tokens, longest_prompt, reasons, remembered_tokens
@@ -47,9 +47,19 @@ from raggs.llm.rehearsal import CallEstimate, DryRunLLM
 from raggs.parts.embedders import Embedder
 from raggs.parts.indexes.passages import PassageStore
 from raggs.parts.indexes.vectors import SHARD
-from raggs.parts.judges import Calls, Judge, Task
+from raggs.parts.judges import Judge, Task
 from raggs.prompts import FALLBACK_LANGUAGE, PromptUse
-from raggs.runs.forecast import MissingGrades, count_reranking, follow, line_of, rewritten, sampled_again, typical
+from raggs.runs.forecast import (
+    MissingGrades,
+    bounded,
+    count_reranking,
+    follow,
+    line_of,
+    rewritten,
+    sampled_again,
+    share_sampled_again,
+    typical,
+)
 from raggs.runs.manifests.models import CostEstimate
 from raggs.runs.manifests.reasons import ComponentChanged
 from raggs.runs.manifests.store import RunStore
@@ -89,37 +99,6 @@ def require_room(services: RunServices, config: RankConfig, texts: Sequence[str]
             f"{room:,} tokens of the context of {model}",
             remedy=remedy,
         )
-
-
-def _share_sent_for(store: RunStore) -> float | None:
-    """Return the share of passages on which the last run's cascade called the good judge; None if unknown."""
-    lock = store.manifest().stages.get("judge") if store.exists else None
-    found = lock.health.cascade if lock is not None and isinstance(lock.health, JudgeHealth) else None
-    return None if found is None else found.asked.rate
-
-
-def _share_sampled_again(store: RunStore) -> float | None:
-    """Return the share of passages that the last run with `samples_if_below` graded again; None if unknown."""
-    lock = store.manifest().stages.get("judge") if store.exists else None
-    found = lock.health.samples if lock is not None and isinstance(lock.health, JudgeHealth) else None
-    return found.passages / found.judged if found is not None and found.judged else None
-
-
-def bounded(line: CostEstimate, each: Calls, store: RunStore) -> CostEstimate:
-    """Add the minimum and the expected number of calls to an estimate, which has the maximum.
-
-    Args:
-        each: minimum and maximum number of calls per answer.
-    """
-    if line.exact or each.least == each.most:
-        return line
-    share = _share_sent_for(store)
-    expected = None if share is None else round(share * line.calls / each.most)
-    least = round(line.calls * each.least / each.most)
-    likely = line.likely_usd
-    if likely is not None and line.calls:  # the middle between minimum and maximum until a run has measured the share
-        likely *= ((least + line.calls) / 2 if expected is None else expected) / line.calls
-    return line.model_copy(update={"least": least, "expected": expected, "likely_usd": likely})
 
 
 def sent_for_advice(lines: Sequence[CostEstimate]) -> Iterator[str]:
@@ -416,7 +395,7 @@ class _RunForecast:
                     line = self._line("judge", model, task, share)
                     line = line.model_copy(update={"exact": line.exact and (sure or not asked.missing)})
                     line = bounded(line, each, self._store)
-                    yield sampled_again(line, self._doubtful, _share_sampled_again(self._store))
+                    yield sampled_again(line, self._doubtful, share_sampled_again(self._store))
                 missing += asked.missing
 
     # --- rank ---

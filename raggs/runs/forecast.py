@@ -14,13 +14,16 @@ from dataclasses import dataclass
 
 from raggs.base.artifacts import JournalRecord, JudgeRecord, Passage, Query
 from raggs.base.errors import ProviderError
+from raggs.base.judge_health import JudgeHealth
 from raggs.base.text import clean_unicode, one_line
 from raggs.llm.messages import written_unasked
 from raggs.llm.rehearsal import CallEstimate, DryRunLLM
 from raggs.parts.indexes.passages import Passages
+from raggs.parts.judges import Calls
 from raggs.parts.rerankers import Reranker
 from raggs.parts.rewriters import Rewriter
 from raggs.runs.manifests.models import CostEstimate
+from raggs.runs.manifests.store import RunStore
 from raggs.stages.embed import prepare
 from raggs.stages.replay import Batch, RankingProcess
 
@@ -110,6 +113,37 @@ def count_reranking(
     shown = [Passage(doc_id=str(number), text=text) for number, text in enumerate(passages.sample(candidates))]
     with llm.standing_for(len(queries) if times is None else times), suppress(ProviderError):
         loop.run(reranker.reader.rerank(typical(queries), "en", shown))
+
+
+def _share_sent_for(store: RunStore) -> float | None:
+    """Return the share of passages on which the last run's cascade called the good judge; None if unknown."""
+    lock = store.manifest().stages.get("judge") if store.exists else None
+    found = lock.health.cascade if lock is not None and isinstance(lock.health, JudgeHealth) else None
+    return None if found is None else found.asked.rate
+
+
+def share_sampled_again(store: RunStore) -> float | None:
+    """Return the share of passages that the last run with `samples_if_below` graded again; None if unknown."""
+    lock = store.manifest().stages.get("judge") if store.exists else None
+    found = lock.health.samples if lock is not None and isinstance(lock.health, JudgeHealth) else None
+    return found.passages / found.judged if found is not None and found.judged else None
+
+
+def bounded(line: CostEstimate, each: Calls, store: RunStore) -> CostEstimate:
+    """Add the minimum and the expected number of calls to an estimate, which has the maximum.
+
+    Args:
+        each: minimum and maximum number of calls per answer.
+    """
+    if line.exact or each.least == each.most:
+        return line
+    share = _share_sent_for(store)
+    expected = None if share is None else round(share * line.calls / each.most)
+    least = round(line.calls * each.least / each.most)
+    likely = line.likely_usd
+    if likely is not None and line.calls:  # the middle between minimum and maximum until a run has measured the share
+        likely *= ((least + line.calls) / 2 if expected is None else expected) / line.calls
+    return line.model_copy(update={"least": least, "expected": expected, "likely_usd": likely})
 
 
 @dataclass
