@@ -57,6 +57,7 @@ from raggs.runs.forecast import (
     line_of,
     rewritten,
     sampled_again,
+    sent_for_words,
     share_sampled_again,
     typical,
 )
@@ -119,21 +120,6 @@ def sent_for_advice(lines: Sequence[CostEstimate]) -> Iterator[str]:
             at_least = "at least " if line.expected is None else ""
             both = f"both judges {at_least}${whole:,.4f}"
             yield f"the cascade saves nothing: {line.who} alone would cost ${line.usd:,.4f}, {both}"
-
-
-def sent_for_words(line: CostEstimate) -> str:
-    """Return the minimum, maximum and expected calls and cost of a cascade's good judge, or of a judge that grades only
-    uncertain passages again, as text.
-    """
-    least, expected = line.least or 0, line.expected
-    usd = [line.usd_for(calls) for calls in (least, line.calls)]
-    money = "" if None in usd else f", ${usd[0]:,.4f} to ${usd[1]:,.4f}"
-    what = "again only passages with an uncertain grade" if line.again else "only passages that the cascade passes on"
-    found = f"{line.who} grades {what}: {least:,} to {line.calls:,} calls{money}"
-    if expected is None:
-        return f"{found}; the first run shows how many"
-    likely = line.usd_for(expected)
-    return f"{found}; about {expected:,}{'' if likely is None else f', ${likely:,.4f}'} at the share of the last run"
 
 
 SAMPLE = 200  # number of passages whose mean length represents all passages

@@ -146,6 +146,21 @@ def bounded(line: CostEstimate, each: Calls, store: RunStore) -> CostEstimate:
     return line.model_copy(update={"least": least, "expected": expected, "likely_usd": likely})
 
 
+def sent_for_words(line: CostEstimate) -> str:
+    """Return the minimum, maximum and expected calls and cost of a cascade's good judge, or of a judge that grades only
+    uncertain passages again, as text.
+    """
+    least, expected = line.least or 0, line.expected
+    usd = [line.usd_for(calls) for calls in (least, line.calls)]
+    money = "" if None in usd else f", ${usd[0]:,.4f} to ${usd[1]:,.4f}"
+    what = "again only passages with an uncertain grade" if line.again else "only passages that the cascade passes on"
+    found = f"{line.who} grades {what}: {least:,} to {line.calls:,} calls{money}"
+    if expected is None:
+        return f"{found}; the first run shows how many"
+    likely = line.usd_for(expected)
+    return f"{found}; about {expected:,}{'' if likely is None else f', ${likely:,.4f}'} at the share of the last run"
+
+
 @dataclass
 class MissingGrades:
     """Counts of missing grades in a dry run.
