@@ -130,7 +130,7 @@ def share_sampled_again(store: RunStore) -> float | None:
 
 
 def bounded(line: CostEstimate, each: Calls, store: RunStore) -> CostEstimate:
-    """Add the minimum and the expected number of calls to an estimate, which has the maximum.
+    """Return the estimate with the minimum and the expected number of calls; `line` has the maximum.
 
     Args:
         each: minimum and maximum number of calls per answer.
