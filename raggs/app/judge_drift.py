@@ -52,7 +52,7 @@ from raggs.sweeps.world import llm_of
 
 FOLDER = "drift"  # in the run directory
 STAGE = "judge"
-PASSAGES, REPEATS, CANARIES = 30, 30, 6  # defaults; with a small model, they cost below one US cent
+PASSAGES, REPEATS, CANARIES = 30, 20, 6  # defaults; with a small model, they cost below one US cent
 MAX_USD = 0.1
 FEW_CANARIES = 1e-9  # share of canaries of a run without any, so that one of each kind is made
 MAX_NAME_CHARS = 64

@@ -314,7 +314,7 @@ def drift(
     run: RunFolder,
     check: CheckName = None,
     passages: AskedPassages = 30,
-    repeats: RepeatedPassages = 30,
+    repeats: RepeatedPassages = 20,
     canaries: CanaryCount = 6,
     shift: ShiftTolerance = 0.25,
     lost: AgreementTolerance = 0.1,

@@ -20,7 +20,7 @@ from raggs.llm.ledger import LedgerLine, lines_in
 MODEL = "openai/gpt-4.1-nano"
 OLD, NEW = {"model": "gpt-4.1-nano-2025-04-14"}, {"model": "gpt-4.1-nano-2026-01-01"}
 QUERIES = 24
-CALLS = 30 + 30 + 7  # passages, repeats, and six canaries of which three share the grade of the original passage
+CALLS = 30 + 20 + 7  # passages, repeats, and six canaries of which three share the grade of the original passage
 
 
 def steady(query: str, passage: str) -> int:
