@@ -296,3 +296,17 @@ def test_a_cascade_and_a_panel_repeat_only_uncertain_passages(tmp_path: Path) ->
             assert {len(row["grades"]) for row in found} == {1, 2}
             assert all(len(row["grades"]) == (1 if row["grade"] == 2 else 2) for row in found)
             assert "the rest matches" in call("audit", project.run, code=7).output
+
+
+@pytest.mark.usefixtures("certain")
+def test_batches_repeat_only_uncertain_passages(tmp_path: Path) -> None:
+    with LLMServer() as server:
+        direct, batched = (stating(tmp_path / name, server.url, "logprobs") for name in ("direct", "batched"))
+        direct.change(judge=AGAIN)
+        batched.change(judge={**AGAIN, "mode": "batch", "batch": {"poll_s": 0.05}})
+        for project in (direct, batched):
+            call("run", "--config", project.config, "--quiet", "--to", "judge")
+        assert graded_bytes(direct) == graded_bytes(batched)
+        found = [row for row in rows(direct, "judge") if not row["duplicate_of"]]
+        asked = [len(batch) for batch in server.batches.submitted]
+        assert asked == [len(found), sum(len(row["grades"]) == 2 for row in found)]
