@@ -29,7 +29,7 @@ from raggs.base.text import plural
 from raggs.base.types import Number
 from raggs.evaluation.analyses import REGISTRY, Analysis
 from raggs.evaluation.messages import MARKS, interval_words, judgments, unjudged_tops
-from raggs.evaluation.models import ComparisonPart, EvalReport, ScorePart, Verdict
+from raggs.evaluation.models import ComparisonPart, EvalReport, ScorePart, SystemPart, Verdict
 from raggs.evaluation.report import projections
 from raggs.metrics.names import glossary
 
@@ -64,7 +64,12 @@ def _scores(report: EvalReport) -> Table:
     """
     partial = any(score.valid < report.golden.queries for _, score in _all_scores(report))
     head = ("measure", *(system.name for system in report.systems), *(["valid queries"] if partial else []))
-    return Table(head, tuple(_row(report, measure, partial) for measure in report.measures))
+    rows = [_row(report, measure, partial) for measure in report.measures]
+    if any(system.tasks for system in report.systems):
+        columns = zip(*map(_task_cells, report.systems), strict=True)
+        blank = [Cell("")] if partial else []
+        rows += [(Cell(name), *cells, *blank) for name, cells in zip(TASK_HEAD, columns, strict=True)]
+    return Table(head, tuple(rows))
 
 
 def _row(report: EvalReport, measure: str, partial: bool) -> Row:
@@ -152,6 +157,8 @@ TABLE_MEASURES = ("ndcg", "recall", "mrr", "holes", "ra_nwg")
 MAX_SENTENCES = 2  # up to this number, each comparison has its own sentence; more comparisons are grouped by verdict
 MAX_NAMES = 3  # maximum number of systems that a sentence lists
 MAX_NAME_CHARS = 24
+TASK_HEAD = ("searches/task", "USD/task")
+MAX_WITH_TASKS = 3  # maximum number of measures next to the columns of `TASK_HEAD`
 UNJUDGED_UNKNOWN = "The labels list only relevant passages: passages without a label count as not relevant."
 DETAILS = "--details: all measures, intervals, ceilings (PROC), ties, definitions"
 
@@ -319,12 +326,22 @@ def shorten_name(name: str, most: int = MAX_NAME_CHARS) -> str:
 
 def _table(report: EvalReport, measures: Sequence[str]) -> Table:
     first, *others = measures
+    tasked = any(system.tasks for system in report.systems)
+    others = others[: MAX_WITH_TASKS - 1] if tasked else others
     rows = []
     for system in report.systems:
         lead = system.scores[first]
         cells = (Cell(system.scores[name].mean, "score") for name in others)
-        rows.append((Cell(shorten_name(system.name)), bounded(lead.mean, lead.low, lead.high), *cells))
-    return Table(("system", first, *others), tuple(rows))
+        row = (Cell(shorten_name(system.name)), bounded(lead.mean, lead.low, lead.high), *cells)
+        rows.append((*row, *(_task_cells(system) if tasked else ())))
+    return Table(("system", first, *others, *(TASK_HEAD if tasked else ())), tuple(rows))
+
+
+def _task_cells(system: SystemPart) -> tuple[Cell, Cell]:
+    """Return the mean number of searches and the mean cost per task; empty if they are unknown."""
+    tasks = system.tasks
+    usd = None if tasks is None else tasks.usd
+    return Cell("" if tasks is None else f"{tasks.searches:.1f}"), Cell("" if usd is None else f"{usd:.4f}")
 
 
 def _limits(report: EvalReport, makers: Mapping[str, bool]) -> Iterator[str]:

@@ -181,6 +181,13 @@ class ProjectionPart(ReportPart):
     judged: Number = Field(description="share of the characters retrieved up to the cutoff that are judged")
 
 
+class TaskSearchesPart(ReportPart):
+    """Searches of an agent per task."""
+
+    searches: float = Field(description="mean number of searches per task")
+    usd: Number = Field(description="mean cost per task in USD; null if a search states no cost")
+
+
 class SystemPart(ReportPart):
     """Scores and findings of one system."""
 
@@ -195,6 +202,9 @@ class SystemPart(ReportPart):
     robustness: tuple[RobustnessPart, ...] = ()
     answers: AnswersPart | None = None
     projection: ProjectionPart | None = None
+    tasks: TaskSearchesPart | None = Field(
+        None, exclude_if=not_, description="searches per task, if the lists are merged from several searches"
+    )
 
 
 class UnjudgedTopPart(ReportPart):

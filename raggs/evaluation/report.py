@@ -13,7 +13,7 @@ from raggs.base.judge_health import sources_words
 from raggs.base.text import plural
 from raggs.base.types import Number, finite_or_none
 from raggs.evaluation.analyses import Analysis
-from raggs.evaluation.models import EvalReport, GoldenPart, ProjectionPart, ScorePart, SystemPart
+from raggs.evaluation.models import EvalReport, GoldenPart, ProjectionPart, ScorePart, SystemPart, TaskSearchesPart
 from raggs.evaluation.study import ScoringSettings, Study, doubt_of, harmless_note, study_systems
 from raggs.golden.judgments import Judgments
 from raggs.golden.places import Projection
@@ -180,6 +180,7 @@ def _system(study: Study, system: NamedSystem) -> SystemPart:
         tied=int(hits.tied.sum()),
         scores={measure: score_part(interval) for measure, interval in intervals.items()},
         projection=projection_part(system.projection, hits, study.cutoff) if system.projection else None,
+        tasks=None if (tasks := system.run.tasks) is None else TaskSearchesPart(searches=tasks.searches, usd=tasks.usd),
     )
 
 

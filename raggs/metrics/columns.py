@@ -471,6 +471,14 @@ class Qrels:
 
 
 @dataclass(frozen=True)
+class TaskSearches:
+    """Searches of an agent: mean number per task, and mean cost per task in USD; None if it is unknown."""
+
+    searches: float
+    usd: float | None
+
+
+@dataclass(frozen=True)
 class Run:
     """Ranked lists of a system as columns, in the order of its file.
 
@@ -480,6 +488,7 @@ class Run:
         score: shape (n,), finite; higher is better.
         docs: passage of each row.
         note: a sentence about anomalies of the run file; empty if there are none.
+        tasks: number and cost of the searches, if the lists are merged from several searches per task.
     """
 
     qids: tuple[str, ...]
@@ -487,6 +496,7 @@ class Run:
     score: Floats
     docs: IdColumn
     note: str = ""
+    tasks: TaskSearches | None = None
 
     def checked(self) -> Run:
         """Return the run after checking that scores are finite and that no query has a passage twice.

@@ -28,12 +28,14 @@ from numpy.typing import NDArray
 
 from raggs.base.arrays import Buffer, ByteTexts, Floats, Ints, Keys, Vectors
 from raggs.base.errors import DataError, UsageError
-from raggs.base.files import MIN_UNPACK_LIMIT_BYTES, RATIO, regular_file
+from raggs.base.files import MAX_FILE_BYTES, MIN_UNPACK_LIMIT_BYTES, RATIO, regular_file
+from raggs.base.jsonl import raw_lines
 from raggs.base.tables import LABEL_ROLES, NO_COLUMNS, RUN_ROLES, ColumnNames, require_columns, resolve_columns
 from raggs.base.text import shorten
 from raggs.base.trec import INTEGER, Label, RankOrder, as_number, read_qrels, read_scored
 from raggs.metrics.columns import HASH_WORD_BYTES, GradeScale, IdColumn, Qrels, Run, usual_scale
 from raggs.parts.file_shapes import NumberCell, Shape, line_cells, nested_cells, replayable, shape_of, table_cells
+from raggs.parts.trajectories import is_trajectory, read_trajectories
 
 CHUNK = 1 << 22  # bytes per chunk; the arrays of a chunk fit into the CPU cache
 QUERY, DOC = 0, 2  # numbers of the query and passage columns, in both qrels and runs
@@ -466,6 +468,8 @@ def read_two_logits(path: Path) -> tuple[Run, Vectors]:
 
 
 def _read(path: Path, columns: ColumnNames) -> Run:
+    if is_trajectory(next(raw_lines(path, MAX_FILE_BYTES), (0, ""))[1]):
+        return read_trajectories(path)
     match shape_of(path, columns):
         case Shape.NESTED:
             run = _run(nested_cells(path), path)

@@ -1,0 +1,103 @@
+"""Searches of agents: JSON lines with one search per line, merged to one list per task.
+
+    {"qid": "t1", "step": 1, "query": "lift opening hours", "doc_ids": ["lift", "map"], "cost": 0.002}
+
+`qid` is the id of the task. An agent reads the results of its searches one after the other, so the list of a task
+contains the passages in the order of their first appearance: those of the first step, best first, then the new ones of
+the second step, and so on. The lines of a task may be in any order; each step occurs once.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from raggs.base.errors import DataError
+from raggs.base.jsonl import read_objects
+from raggs.base.tables import SPELLINGS, object_id
+from raggs.metrics.columns import Run, TaskSearches
+from raggs.parts.file_shapes import check_ids
+
+STEP, PASSAGES, COST = "step", "doc_ids", "cost"
+REMEDY = 'write {"qid": "t1", "step": 1, "query": "...", "doc_ids": ["a", "b"], "cost": 0.002}'
+MAX_PASSAGES = 10_000  # per search
+
+
+class _Search(NamedTuple):
+    doc_ids: tuple[str, ...]
+    cost: float | None
+
+
+def is_trajectory(line: str) -> bool:
+    """Return whether the first line of a file describes a search of a task."""
+    if f'"{STEP}"' not in line or f'"{PASSAGES}"' not in line:
+        return False  # a nested file may be a single long line, which is not parsed here
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and STEP in found and PASSAGES in found
+
+
+def read_trajectories(path: Path) -> Run:
+    """Return the merged list of each task, with the mean number of searches and the mean cost per task.
+
+    The cost is unknown if any search states none.
+
+    Raises:
+        DataError: a line is invalid, a step of a task occurs twice, or a search returns a passage twice.
+    """
+    tasks: dict[str, dict[int, _Search]] = {}
+    for line, row in read_objects(path):
+        qid, step = _task_and_step(row, path, line)
+        steps = tasks.setdefault(qid, {})
+        if step in steps:
+            raise DataError(f"task {qid}: step {step} occurs twice", where=path, line=line, remedy="number the steps")
+        steps[step] = _Search(_passages(row, path, line), _cost(row, path, line))
+    if not tasks:
+        raise DataError("contains no searches", where=path, remedy=REMEDY)
+    merged = {
+        qid: list(dict.fromkeys(doc_id for _, search in sorted(steps.items()) for doc_id in search.doc_ids))
+        for qid, steps in tasks.items()
+    }
+    run = Run.of(merged)
+    costs = [search.cost for steps in tasks.values() for search in steps.values()]
+    known = [cost for cost in costs if cost is not None]
+    searches = len(costs) / len(tasks)
+    usd = math.fsum(known) / len(tasks) if len(known) == len(costs) else None
+    return Run(run.qids, run.query, run.score, run.docs, tasks=TaskSearches(searches, usd))
+
+
+def _task_and_step(row: Mapping[str, object], path: Path, line: int) -> tuple[str, int]:
+    name = next((name for name in SPELLINGS["qid"] if name in row), None)
+    if name is None:
+        raise DataError("a search has no qid, the id of its task", where=path, line=line, remedy=REMEDY)
+    qid, step = object_id(row[name], path, line), row.get(STEP)
+    check_ids(path, line, qid)
+    if isinstance(step, bool) or not isinstance(step, int) or step < 0:
+        raise DataError(f"task {qid}: its step is not a whole number", where=path, line=line, remedy=REMEDY)
+    return qid, step
+
+
+def _passages(row: Mapping[str, object], path: Path, line: int) -> tuple[str, ...]:
+    given = row.get(PASSAGES)
+    if not isinstance(given, list) or len(given) > MAX_PASSAGES:
+        said = f"{PASSAGES} is not a list of at most {MAX_PASSAGES:,} passage ids"
+        raise DataError(said, where=path, line=line, remedy=REMEDY)
+    found = tuple(object_id(each, path, line) for each in given)
+    check_ids(path, line, *found)
+    if len(set(found)) < len(found):
+        raise DataError("the search returns a passage twice", where=path, line=line, remedy="list each passage once")
+    return found
+
+
+def _cost(row: Mapping[str, object], path: Path, line: int) -> float | None:
+    cost = row.get(COST)
+    if cost is None:
+        return None
+    if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost < math.inf:
+        raise DataError(f"{COST} is not a number of at least 0, in USD", where=path, line=line, remedy=REMEDY)
+    return float(cost)
