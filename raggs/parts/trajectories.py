@@ -21,7 +21,7 @@ from raggs.base.tables import SPELLINGS, object_id
 from raggs.metrics.columns import Run, TaskSearches
 from raggs.parts.file_shapes import check_ids
 
-STEP, PASSAGES, COST = "step", "doc_ids", "cost"
+STEP_KEY, PASSAGES_KEY, COST_KEY = "step", "doc_ids", "cost"
 REMEDY = 'write {"qid": "t1", "step": 1, "query": "...", "doc_ids": ["a", "b"], "cost": 0.002}'
 MAX_PASSAGES = 10_000  # per search
 
@@ -33,13 +33,13 @@ class _Search(NamedTuple):
 
 def is_trajectory(line: str) -> bool:
     """Return whether the first line of a file describes a search of a task."""
-    if f'"{STEP}"' not in line or f'"{PASSAGES}"' not in line:
+    if f'"{STEP_KEY}"' not in line or f'"{PASSAGES_KEY}"' not in line:
         return False  # a nested file may be a single long line, which is not parsed here
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):
         return False
-    return isinstance(found, dict) and STEP in found and PASSAGES in found
+    return isinstance(found, dict) and STEP_KEY in found and PASSAGES_KEY in found
 
 
 def read_trajectories(path: Path) -> Run:
@@ -75,7 +75,7 @@ def _task_and_step(row: Mapping[str, object], path: Path, line: int) -> tuple[st
     name = next((name for name in SPELLINGS["qid"] if name in row), None)
     if name is None:
         raise DataError("a search has no qid, the id of its task", where=path, line=line, remedy=REMEDY)
-    qid, step = object_id(row[name], path, line), row.get(STEP)
+    qid, step = object_id(row[name], path, line), row.get(STEP_KEY)
     check_ids(path, line, qid)
     if isinstance(step, bool) or not isinstance(step, int) or step < 0:
         raise DataError(f"task {qid}: its step is not a whole number", where=path, line=line, remedy=REMEDY)
@@ -83,9 +83,9 @@ def _task_and_step(row: Mapping[str, object], path: Path, line: int) -> tuple[st
 
 
 def _passages(row: Mapping[str, object], path: Path, line: int) -> tuple[str, ...]:
-    given = row.get(PASSAGES)
+    given = row.get(PASSAGES_KEY)
     if not isinstance(given, list) or len(given) > MAX_PASSAGES:
-        said = f"{PASSAGES} is not a list of at most {MAX_PASSAGES:,} passage ids"
+        said = f"{PASSAGES_KEY} is not a list of at most {MAX_PASSAGES:,} passage ids"
         raise DataError(said, where=path, line=line, remedy=REMEDY)
     found = tuple(object_id(each, path, line) for each in given)
     check_ids(path, line, *found)
@@ -95,9 +95,9 @@ def _passages(row: Mapping[str, object], path: Path, line: int) -> tuple[str, ..
 
 
 def _cost(row: Mapping[str, object], path: Path, line: int) -> float | None:
-    cost = row.get(COST)
+    cost = row.get(COST_KEY)
     if cost is None:
         return None
     if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost < math.inf:
-        raise DataError(f"{COST} is not a number of at least 0, in USD", where=path, line=line, remedy=REMEDY)
+        raise DataError(f"{COST_KEY} is not a number of at least 0, in USD", where=path, line=line, remedy=REMEDY)
     return float(cost)
