@@ -163,7 +163,7 @@ def import_(
     Examples:
       raggs questions import search.log.gz --dry-run
       raggs questions import chats.csv --column message --mask
-      raggs questions import traces.jsonl --run-file logged.jsonl --config raggs.yaml
+      raggs questions import traces.jsonl --run-file logged.jsonl -c raggs.yaml
     """
     from raggs.app.traces import is_trace_import
     from raggs.cli.progress import listener
