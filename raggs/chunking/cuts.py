@@ -358,6 +358,29 @@ class FileView:
     cut: CutFile
     pieces: tuple[FilePiece, ...] | None
 
+    @property
+    def about(self) -> str:
+        """Number of chunks, and how many end within a sentence."""
+        torn = f", {self.cut.torn:,} {MID_SENTENCE}" if self.cut.torn else ""
+        return plural(len(self.cut.chunks), "chunk") + torn
+
+
+class PageColumn(NamedTuple):
+    """A column of the page's table: field of `CutFile`, title, and the meaning of the title (empty if not shown)."""
+
+    field: str
+    title: str
+    legend: str = ""
+
+
+MID_SENTENCE = "mid-sentence"
+PAGE_COLUMNS = tuple(PageColumn(name, name) for name in ("chunks", "median", "longest"))
+FAULT_COLUMNS = (  # shown if a document has such a fault
+    PageColumn("torn", MID_SENTENCE, "chunks that end within a sentence"),
+    PageColumn("lost", "lost", "characters in no chunk, without white space"),
+    PageColumn("repeated", "repeated", "characters in several chunks"),
+)
+
 
 def cut_page(shown: ChunkView, title: str) -> str:
     """Return the HTML page.
@@ -366,8 +389,9 @@ def cut_page(shown: ChunkView, title: str) -> str:
         shown: the chunks and the documents.
         title: title of the page.
     """
-    views = tuple(_views(shown))
-    bars = bars_of([chunk.tokens for file in shown.report.files for chunk in file.chunks])
+    views, chunks = tuple(_views(shown)), [chunk for file in shown.report.files for chunk in file.chunks]
+    bars = bars_of([chunk.tokens for chunk in chunks])
+    worst = max(views, key=lambda view: (view.cut.torn, view.cut.lost), default=None)
     places = (files("raggs.base") / "theme.css", files("raggs.chunking") / "cutpage.css")
     style = "\n".join(place.read_text(encoding="utf-8") for place in places)
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
@@ -375,13 +399,31 @@ def cut_page(shown: ChunkView, title: str) -> str:
         title=title,
         style=style,
         policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
-        sentences=(summary(shown.report), *shown.report.notes),
+        sentences=(_headline(shown.report, chunks), *shown.report.notes),
+        following=_advice(worst.cut) if worst else "",
+        columns=(
+            *PAGE_COLUMNS,
+            *(each for each in FAULT_COLUMNS if any(getattr(view.cut, each.field) for view in views)),
+        ),
+        kinds={piece.kind for view in views for piece in view.pieces or ()},
+        mid_sentence=any(chunk.torn for chunk in chunks),
+        opened=worst.number if worst else 0,
         views=views,
         left_out=sum(view.pieces is None for view in views),
         bars=tuple(_drawn_bars(bars)),
         high=ROW * len(bars) + 4,
         wide=LABEL + BAR_WIDTH + COUNT,
     )
+
+
+def _advice(worst: CutFile) -> str:
+    """Return what to do about the document with the most faults."""
+    name = _shorten_name(worst.file)
+    if worst.torn:
+        return f"read {name}, which splits the most sentences, then try another chunker or a larger size."
+    if worst.lost:
+        return f"read {name}, where {plural(worst.lost, 'character')} {'is' if worst.lost == 1 else 'are'} in no chunk."
+    return "compare chunkers on your questions: raggs chunks eval." if worst.chunks else ""
 
 
 def _views(shown: ChunkView) -> Iterator[FileView]:

@@ -92,7 +92,7 @@ def test_it_shows_what_the_report_says(tmp_path: Path) -> None:
     (tmp_path / "c.docx").write_text("x")
     tree = LexborHTMLParser(page(tmp_path))
     words = tree.body.text() if tree.body else ""
-    assert "1 chunk of 2 files" in words
+    assert "1 chunk from 2 documents; none ends within a sentence" in words
     assert "skipped 1 file: 1 .docx (no reader: c.docx)" in words
     assert [each.text() for each in tree.css("pre .head")] == ["---\ntitle: T\n---\n"]
     assert (tree.css_first("pre b").attributes["title"] or "").endswith(", T > A")
@@ -104,5 +104,18 @@ def test_texts_beyond_a_pages_length_are_left_out_and_told(tmp_path: Path, monke
     (tmp_path / "a.md").write_text("words " * 9)
     (tmp_path / "b.md").write_text("words")
     tree = LexborHTMLParser(page(tmp_path))
-    assert [each.text() for each in tree.css("h2[id]")] == ["b.md"]
+    assert [each.text() for each in tree.css("summary")] == ["b.md 1 chunk"]
     assert "The text of 1 of these files is omitted" in (tree.body.text() if tree.body else "")
+
+
+def test_only_the_document_with_the_most_split_sentences_is_open(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("Dogs bark.")
+    (tmp_path / "b.md").write_text("dogs bark at cats and cats run from dogs " * 9)
+    (tmp_path / "c.md").write_text("Cats purr.")
+    tree = LexborHTMLParser(page(tmp_path, chunker={"type": "token", "size": 20}))
+    shown = {each.css_first("summary").text().split()[0]: "open" in each.attributes for each in tree.css("details")}
+    assert shown == {"a.md": False, "b.md": True, "c.md": False}
+    assert [each.text() for each in tree.css("th")] == ["document", "chunks", "median", "longest", "mid-sentence"]
+    words = tree.body.text() if tree.body else ""
+    assert "Next: read b.md, which splits the most sentences" in words
+    assert "lost" not in words and tree.css_first("#file2").parent == tree.css("details")[1]
