@@ -359,6 +359,7 @@ class QuestionSheet:
         rows: the order, best first, then the other shown passages of the pool.
         pool: number of passages in the pool.
         lists: the systems' lists.
+        terms: words to highlight in the passages, in lower case and without accents.
     """
 
     id: str
@@ -374,6 +375,7 @@ class QuestionSheet:
     rows: tuple[SheetPassage, ...] = ()
     pool: int = 0
     lists: tuple[ReturnedList, ...] = ()
+    terms: tuple[str, ...] = ()
 
 
 SHEETS: TypeAdapter[QuestionSheet] = TypeAdapter(QuestionSheet)

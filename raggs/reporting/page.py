@@ -15,7 +15,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from html import escape, unescape
 from importlib.resources import files
@@ -303,6 +303,7 @@ def _templates() -> Environment:
         finalize=_safe_text,
     )
     found.globals["column_kinds"] = column_kinds
+    found.globals["split_measures"] = split_measures
     return found
 
 
@@ -318,6 +319,19 @@ def column_kinds(table: Table) -> list[str]:
         count = sum(not isinstance(each.value, str) or bool(FIGURE_TEXT.fullmatch(each.text)) for each in known)
         kinds.append("figure" if 2 * count > len(known) or not known else "")
     return kinds if table.rows else [""] * len(table.head)
+
+
+MAX_OPEN_ROWS = 16  # of a table that compares systems by several measures
+
+
+def split_measures(table: Table) -> tuple[Table, Table | None]:
+    """Return the rows of the first measure and the other rows, if a table is long; else all rows and None."""
+    if len(table.rows) <= MAX_OPEN_ROWS or "measure" not in table.head:
+        return table, None
+    place = table.head.index("measure")
+    first = [row for row in table.rows if row[place].text == table.rows[0][place].text]
+    rest = [row for row in table.rows if row[place].text != table.rows[0][place].text]
+    return replace(table, rows=tuple(first)), replace(table, rows=tuple(rest)) if rest else None
 
 
 def _safe_text(value: object) -> object:

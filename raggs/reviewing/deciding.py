@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from threading import Lock, RLock
 from typing import Annotated, Literal
@@ -32,7 +32,7 @@ from raggs.golden.questions import GoldenQuestions
 from raggs.golden.runs import RunGolden
 from raggs.golden.views import QuestionBrief, kind_of, sheet_json, sheet_of
 from raggs.parts.reviews import GradeReview, Key, ReviewStore
-from raggs.reviewing.pool import ItemLabel, ItemView, ModelJudges, ReviewPool, view_of
+from raggs.reviewing.pool import ItemLabel, ItemView, ModelJudges, ReviewPool, terms_of, view_of
 from raggs.reviewing.session import Session
 from raggs.runs.manifests.open_run import OpenedRun
 
@@ -351,7 +351,7 @@ class RunBrowser:
         with self._lock:
             questions = self._of(run)
             sheet = sheet_of(questions.view(qid, self._store.held()), questions.top)
-        return sheet_json(sheet)
+        return sheet_json(replace(sheet, terms=terms_of(sheet.text)))
 
     def _of(self, run: int) -> GoldenQuestions:
         if not 0 <= run < len(self._runs):

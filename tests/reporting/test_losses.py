@@ -28,8 +28,9 @@ def test_a_bar_has_the_score_and_each_loss_that_is_not_zero():
 def test_the_headline_names_the_largest_loss_of_the_best_system_first():
     found = [lossy("one", 0.0, 0.0, 0.3, 0.0), lossy("two", 0.0, 0.05, 0.15, 0.0), lossy("three", 0.0, 0.4, 0.0, 0.0)]
     assert _losses_headline(found) == (
-        "two loses most because relevant passages are ranked too low: 0.150 of 0.200 lost. "
-        "This is also the largest loss of one. Largest loss of other systems: three: not among the candidates."
+        "Largest loss of two, the system with the best score: relevant passages are ranked too low "
+        "(0.150 of 0.200 lost). "
+        "This is also the largest loss of one. Largest loss of three: not among the candidates."
     )
 
 

@@ -18,7 +18,9 @@ from raggs import load_config, run
 from raggs.base.artifacts import JudgeRecord, MergeRecord, QueryRecord, RankRecord
 from raggs.base.jsonl import read_records
 
-OURS = frozenset(re.findall(r"\w+", "p h2 h3 div details summary span bdi small svg line dl dt dd ol li button strong"))
+OURS = frozenset(
+    re.findall(r"\w+", "mark p h2 h3 div details summary span bdi small svg line dl dt dd ol li button strong")
+)
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +125,7 @@ def test_filters_are_remembered_and_a_link_is_copied(browser: Any, address: str)
     window.press("?")
     window.page.wait_for_selector("dialog[open]")
     named = set(window.page.locator("#keys-list kbd").all_inner_texts())
-    assert named == {"j", "k", "/", "↑", "↓", "Enter", "Esc", "?"}
+    assert named == {"j", "k", "o", "/", "↑", "↓", "Enter", "Esc", "?"}
     window.press("Enter")
     window.page.wait_for_selector("dialog[open]", state="hidden")
     window.page.get_by_role("button", name="Copy link").focus()
@@ -175,3 +177,22 @@ def test_it_looks_well(browser: Any, address: str, width: int, scheme: str) -> N
     window.look(f"look-{width}-{scheme}")
     assert window.page.locator("#back").is_visible() == (width == 390)
     assert window.complaints == []
+
+
+def test_the_words_of_the_query_are_marked_and_a_key_opens_one_passage_after_the_other(
+    browser: Any, made: Path, tmp_path: Path
+) -> None:
+    with serving(made, "--look", "--reviews", tmp_path) as (address, _):
+        window = Window(browser, deep(address, "/look"))
+        window.page.wait_for_selector("#questions a")
+        window.press("j")
+        window.page.wait_for_selector(".sheet-passage")
+        for place in (0, 1):
+            window.press("o")
+            opened = "all => all.map((each, place) => each.open ? place : -1).filter((place) => place >= 0)"
+            assert window.page.eval_on_selector_all(".sheet-passage", opened) == [place]
+        terms = window.page.inner_text("#text").lower()
+        marked = window.page.locator("#parts mark").all_inner_texts()
+        assert marked and all(each.lower()[:4] in terms for each in marked)
+        assert window.complaints == []
+        window.context.close()

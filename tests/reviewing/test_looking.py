@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from raggs.golden.questions import GoldenQuestions
 from raggs.golden.sources import open_golden
 from raggs.golden.views import SHEETS, sheet_of
 from raggs.parts.reviews import GradeReview, OrderReview, ReviewStore
+from raggs.reviewing.pool import terms_of
 
 TOKEN = "a-token-of-a-test-0123"
 ME = {"who": "ada", "tab": "t1"}
@@ -75,7 +77,10 @@ def test_a_question_is_its_sheet_with_people_as_they_spoke_meanwhile(made: Path,
         )
         questions = GoldenQuestions(open_golden(made))
         found = client.post("/api/look", json={"question": "q01"})
-        assert found.content == SHEETS.dump_json(sheet_of(questions.view("q01"), 3), exclude_defaults=True)
+        view = questions.view("q01")
+        sheet = replace(sheet_of(view, 3), terms=terms_of(view.text))
+        assert sheet.terms
+        assert found.content == SHEETS.dump_json(sheet, exclude_defaults=True)
         ranked = [record for record in read_records(made / "rank.jsonl", RankRecord) if record.qid == "q01"]
         assert [row["id"] for row in found.json()["rows"] if "rank" in row] == [each.doc_id for each in ranked]
         item = client.post("/api/next", json=ME).json()["ahead"][0]["item"]

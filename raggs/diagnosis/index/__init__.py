@@ -373,7 +373,8 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
         delta = max(found.deltas, key=lambda each: abs(part.against[robustness(each)].mean or 0.0))
         each, more = part.against[robustness(delta)], f"at least {delta:.0%} of the exact neighbours"
         label = (
-            f"points more queries reach {more} with {part.index} than with {first.index}, at mean recall {part.level:g}"
+            f"points of 100: more queries reach {more} with {part.index} than with {first.index}, "
+            f"at mean recall {part.level:g}"
         )
         return KeyFigure.of(label, (each.mean, each.low, each.high), "+z.1f", 100)
 

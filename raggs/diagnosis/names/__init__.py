@@ -373,8 +373,8 @@ class NamesDiagnosis(Diagnosis[NamesFindings]):
             for each, part in parts:
                 if part.holds is state:
                     at = part.percent
-                    label = f'percent change of the name margin by "{part.label}" ({each.scorer}, {each.language})'
-                    return KeyFigure.of(label, (at.value, at.low, at.high), "+z.1f")
+                    label = f'change of the name margin by "{part.label}" ({each.scorer}, {each.language})'
+                    return KeyFigure.of(label, (at.value, at.low, at.high), "+z.1%", 0.01)
         return None
 
     def sections(self, found: NamesFindings) -> tuple[Section, ...]:

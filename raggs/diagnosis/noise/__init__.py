@@ -376,8 +376,8 @@ class NoiseDiagnosis(Diagnosis[NoiseFindings]):
         """Return the change of the first measure by the strongest noise; None if nothing was searched."""
         level, measure, system, parts = _deciding(found.ends)
         lost = _loss_of(parts)
-        label = f"change of {measure} of {system} search by noise of level {level}"
-        return KeyFigure.of(label, (lost.mean, lost.low, lost.high), "+z.3f")
+        label = f"points of 100: change of {measure} of {system} search by noise of level {level}"
+        return KeyFigure.of(label, (lost.mean, lost.low, lost.high), "+z.1f", 100)
 
     def main_table(self, found: NoiseFindings) -> Table | None:
         """Return the table of losses of the first metric, by system and noise level. If nothing was searched, return

@@ -346,7 +346,7 @@ class RetrievalDiagnosis(Diagnosis[RetrievalFindings]):
         best = found.systems[0]
         label = f"of queries fail with {best.name} ({found.measure} below {found.failing_below:g})"
         share = best.failing / best.questions if best.questions else None
-        return KeyFigure.of(label, (share, best.failing_low, best.failing_high), ".0%")
+        return KeyFigure.of(label, (share, best.failing_low, best.failing_high), ".1%")
 
     def main_table(self, found: RetrievalFindings) -> Table | None:
         """Return each system's mean and number of failing queries."""

@@ -90,6 +90,16 @@
     return make('li', {}, box);
   }
 
+  /* Which of two systems has the better list of a query, in one sentence. */
+  function verdict(line, two) {
+    const values = two.map((name) => line.scores[part.systems.indexOf(name)]);
+    if (values.length < 2 || values.some((value) => value === null || value === undefined)) return two.length ? 'Passages of ' + two.join(' and ') + ', and the best passages.' : 'The best passages.';
+    const gap = raggs.number(Math.abs(values[0] - values[1]));
+    if (Number(gap) === 0) return two.join(' and ') + ' score the same here.';
+    const [better, worse] = values[0] > values[1] ? two : [two[1], two[0]];
+    return better + ' scores ' + gap + ' more than ' + worse + ' on this query (' + part.measure + ').';
+  }
+
   /* Two lists and the golden order side by side; on a narrow screen one of them at a time. */
   function compare(line, sheet) {
     const of = (hit) => (typeof hit === 'number' ? sheet.rows[hit] : { id: hit, title: '', text: '', grade: null });
@@ -136,7 +146,7 @@
     });
     choose();
     const only = two.length > 1 ? [make('p', { className: 'soft', textContent: 'Each list has the first ' + part.depth + ' passages of a system. “Only ' + two[0] + '”: the passage is not in the list of ' + two[1] + '.' })] : [];
-    return make('div', {}, make('div', { className: 'switch', attributes: { role: 'group', 'aria-label': 'Shown list' } }, ...buttons), make('div', { className: 'columns' }, ...all), ...only);
+    return make('div', {}, make('p', { className: 'say', textContent: verdict(line, two) }), make('p', { className: 'soft', textContent: 'Select a passage to read it.' }), make('div', { className: 'switch', attributes: { role: 'group', 'aria-label': 'Shown list' } }, ...buttons), make('div', { className: 'columns' }, ...all), ...only);
   }
 
   function step() {

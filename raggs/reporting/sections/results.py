@@ -12,6 +12,7 @@ Systems: metrics with intervals, figures, wins per query, and the findings of ea
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -224,8 +225,8 @@ def _losses_headline(found: Sequence[AnalysisFinding[WaterfallPart]]) -> str:
         return f"{best.system} loses nothing: its lists are perfect by {best.part.measure}."
     cause = best.part.largest
     first = (
-        f"{best.system} loses most because relevant passages are {LOSS_NAMES[LOSSES[cause]]}: "
-        f"{best.part.losses[cause] or 0:.{DIGITS}f} of {lost:.{DIGITS}f} lost."
+        f"Largest loss of {best.system}, the system with the best score: relevant passages are "
+        f"{LOSS_NAMES[LOSSES[cause]]} ({best.part.losses[cause] or 0:.{DIGITS}f} of {lost:.{DIGITS}f} lost)."
     )
     same = [each.system for each in others if each.part.largest == cause]
     differing = [
@@ -233,8 +234,9 @@ def _losses_headline(found: Sequence[AnalysisFinding[WaterfallPart]]) -> str:
         for each in others
         if each.part.largest != cause and _total_loss(each.part) >= MIN_SHOWN
     ]
-    more = [f"This is also the largest loss of {_joined_names(same)}."] if same else []
-    rest = [f"Largest loss of other systems: {_joined_names(differing)}."] if differing else []
+    whose = _joined_names(same) if differing else "every other system"
+    more = [f"This is also the largest loss of {whose}."] if same else []
+    rest = [f"Largest loss of {_joined_names(differing)}."] if differing else []
     return " ".join([first, *more, *rest])
 
 
@@ -274,12 +276,16 @@ class SweepPart(ReportPart):
         document: the recommendation and the front.
         about: sections on the choice: what changes it, and the limits of the data.
         rest: all figures, folded.
+        file, command: the configuration that the command needs, and the command that has unjudged passages judged;
+            empty if it is not the next step.
     """
 
     document: ReportDocument
     about: tuple[Section, ...]
     rest: tuple[Section, ...]
     figures: tuple[SvgFigure, ...]
+    file: str = ""
+    command: str = ""
 
 
 class SweepsPart(ReportPart):
@@ -299,6 +305,15 @@ class SweepsSection(ReportSection):
         return SweepsPart(sweeps=tuple(map(_sweep, facts.sweeps))) if facts.sweeps else None
 
 
+def _without_step(section: Section) -> Section:
+    """Return the section without the sentence on the step that the page shows as a command."""
+    kept = (each for each in section.sentences if not (each.startswith("Next: ") and HOLES in each))
+    return replace(section, sentences=tuple(kept))
+
+
+HOLES = "--judge-holes"  # option of `raggs sweep`
+
+
 def _sweep(report: SweepReport) -> SweepPart:
     from raggs.sweeps.layout import SYSTEMS, lay_out  # imported lazily: most reports contain no sweep
     from raggs.sweeps.plots import plots
@@ -306,8 +321,12 @@ def _sweep(report: SweepReport) -> SweepPart:
     drawn = tuple(SvgFigure(words=words, svg=inlined(svg)) for words, svg in plots(report).values())
     document = round_document(lay_out(report, full=True), DIGITS)
     first = [section.title for section in document.sections].index(SYSTEMS)
-    about, rest = document.sections[:first], document.sections[first:]
-    return SweepPart(document=document, about=about, rest=rest, figures=drawn)
+    rest = document.sections[first:]
+    holes = any(HOLES in part.remedy for part in report.choice.inconclusive.values())
+    file = f"{report.name}.yaml" if holes else ""
+    command = f"raggs sweep --config {shlex.quote(file)} {HOLES}" if holes else ""
+    about = tuple(_without_step(each) if holes else each for each in document.sections[:first])
+    return SweepPart(document=document, about=about, rest=rest, figures=drawn, file=file, command=command)
 
 
 LOWER = " ↓ lower is better"

@@ -1,5 +1,5 @@
 // The view Look: the queries of a run, to search, filter and read. It stores nothing; all data from the server is text.
-import { copy, keysDialog } from "./el.js";
+import { copy, keysDialog, marked } from "./el.js";
 import { WORDS } from "./lookwords.js";
 import { post } from "./waiting.js";
 
@@ -124,8 +124,21 @@ function show() {
   document.title = `${sheet.id} · raggs look`;
   $("id").replaceChildren(make("bdi", { textContent: sheet.id }));
   $("text").textContent = sheet.text || sheet.id;
-  $("parts").replaceChildren(sheets.draw(sheet, words().sheet || sheets.ENGLISH));
+  $("parts").replaceChildren(sheets.draw(sheet, words().sheet || sheets.ENGLISH, "h3", 20, (text) => marked(text, sheet.terms ?? [], true)));
   $("question").hidden = false;
+}
+
+// Open the first passage that is closed, and close the one before it.
+function openNext() {
+  const boxes = [...document.querySelectorAll("#parts .sheet-passage")], last = boxes.findLastIndex((box) => box.open);
+  const next = boxes[last + 1];
+  if (!next) return;
+  if (last >= 0) boxes[last].open = false;
+  const rest = next.closest(".sheet-rest, .sheet-pool");
+  if (rest) rest.open = true;
+  next.open = true;
+  next.firstElementChild.focus({ preventScroll: true });
+  next.scrollIntoView({ block: "nearest" });
 }
 
 function steps() {
@@ -217,7 +230,7 @@ document.addEventListener("keydown", (event) => {
   if (event.target.matches("input, select") && event.key === "Escape") { event.target.blur(); return; }
   if (event.target.matches("input") && event.key !== "ArrowDown") return;
   const act = {
-    "/": () => $("search").focus(), j: () => step(1), k: () => step(-1), ArrowDown: event.target.matches("select") ? null : () => along(1), ArrowUp: event.target.matches("select") ? null : () => along(-1),
+    "/": () => $("search").focus(), j: () => step(1), k: () => step(-1), o: openNext, ArrowDown: event.target.matches("select") ? null : () => along(1), ArrowUp: event.target.matches("select") ? null : () => along(-1),
     Escape: () => state.open && back(), "?": () => keysDialog(words().keys),
   }[event.key];
   if (act) { event.preventDefault(); act(); }

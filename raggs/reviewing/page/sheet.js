@@ -30,6 +30,7 @@ const sheets = (() => {
 
   const soft = (text) => make('p', { className: 'sheet-soft', textContent: text });
   const isolated = (text) => make('bdi', { textContent: text });
+  const same = (text) => [text]; // no highlighting
   const sign = (grade) => (grade === undefined || grade === null ? '·' : String(grade));
   const chip = (grade) => make('span', { className: `sheet-grade sheet-g${grade ?? 0}`, textContent: sign(grade) });
   const unseen = (text) => make('span', { className: 'unseen', textContent: text });
@@ -44,8 +45,8 @@ const sheets = (() => {
       shape('line', { x1: at(row.rank), x2: at(row.rank), y1: 1, y2: 11, class: 'place' }));
   }
 
-  function head(row, last, said, ranked) {
-    const name = make('span', { className: 'sheet-name' }, isolated(row.title || row.id), row.title ? make('small', {}, isolated(row.id)) : null, row.twin ? make('span', { className: 'sheet-twin', textContent: `= ${said.near}` }) : null);
+  function head(row, last, said, ranked, mark) {
+    const name = make('span', { className: 'sheet-name' }, row.title ? make('bdi', {}, ...mark(row.title)) : isolated(row.id), row.title ? make('small', {}, isolated(row.id)) : null, row.twin ? make('span', { className: 'sheet-twin', textContent: `= ${said.near}` }) : null);
     const grade = make('span', { className: 'sheet-cell' }, unseen(`${said.grade} `), row.grade ? chip(row.grade) : make('span', { className: 'sheet-grade sheet-g0' }, make('span', { textContent: '·', attributes: { 'aria-hidden': 'true' } }), unseen(said.missing)));
     if (!ranked) return make('summary', { className: 'sheet-row plain' }, make('span', { className: 'sheet-rank', textContent: row.pooled ? String(row.pooled) : '' }), grade, name);
     const sure = row.locked ? said.locked : row.sure === undefined || row.sure === null ? '' : said.above(Math.round(100 * row.sure));
@@ -56,7 +57,7 @@ const sheets = (() => {
   }
 
   // What is known of one passage, made when it is first opened.
-  function body(row, said, go) {
+  function body(row, said, go, mark) {
     const facts = [];
     const fact = (name, ...values) => facts.push(make('dt', { textContent: name }), make('dd', {}, ...values));
     if (row.by) fact(said.by, isolated(row.by));
@@ -69,7 +70,7 @@ const sheets = (() => {
     if (row.score !== undefined && row.score !== null) fact(said.score, `${row.score.toFixed(2)} ± ${(row.sigma || 0).toFixed(2)}`);
     if (row.sources?.length) fact(said.sources, row.sources.map(([name, rank]) => `${name} ${rank}`).join(', '));
     if (row.where) fact(said.where, isolated(row.where));
-    const text = row.text ? make('div', { className: 'sheet-text', dir: 'auto', textContent: row.text }) : soft(said.silent);
+    const text = row.text ? make('div', { className: 'sheet-text', dir: 'auto' }, ...mark(row.text)) : soft(said.silent);
     return make('div', { className: 'sheet-body' }, text, row.more ? soft(said.more(row.more.toLocaleString())) : null, make('dl', {}, ...facts));
   }
 
@@ -77,9 +78,9 @@ const sheets = (() => {
     return make('button', { type: 'button', className: 'sheet-link', onclick: () => go(id) }, isolated(id));
   }
 
-  function passage(row, last, said, ranked, go) {
-    const box = make('details', { className: 'sheet-passage' }, head(row, last, said, ranked));
-    const fill = () => { if (box.children.length === 1) box.append(body(row, said, go)); };
+  function passage(row, last, said, ranked, go, mark) {
+    const box = make('details', { className: 'sheet-passage' }, head(row, last, said, ranked, mark));
+    const fill = () => { if (box.children.length === 1) box.append(body(row, said, go, mark)); };
     box.addEventListener('toggle', fill);
     box.fill = fill;
     return box;
@@ -113,8 +114,8 @@ const sheets = (() => {
   }
 
   // The question's parts below its heading. `said`: words, as ENGLISH has them; `tag`: of headings; `depth`: grades of
-  // each system in a line.
-  function draw(sheet, said = ENGLISH, tag = 'h3', depth = 20) {
+  // each system in a line; `mark`: gives the nodes of a text with the words of the query highlighted.
+  function draw(sheet, said = ENGLISH, tag = 'h3', depth = 20, mark = same) {
     const heading = (text) => make(tag, { className: 'sheet-heading', textContent: text });
     const rows = sheet.rows || [], ranked = rows.filter((row) => row.rank), rest = rows.filter((row) => !row.rank);
     const boxes = new Map(), first = Math.max(sheet.top || 0, FEWEST), split = ranked.length > first + 3 ? first : ranked.length;
@@ -129,7 +130,7 @@ const sheets = (() => {
     const drawn = (some, isRanked) => {
       const last = Math.max(1, ...some.map((row) => Math.max(row.high || 0, row.rank || 0)));
       return some.map((row) => {
-        const box = passage(row, last, said, isRanked, go);
+        const box = passage(row, last, said, isRanked, go, mark);
         boxes.set(row.id, box);
         return box;
       });
