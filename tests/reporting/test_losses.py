@@ -34,6 +34,17 @@ def test_the_headline_names_the_largest_loss_of_the_best_system_first():
     )
 
 
+def test_the_headline_names_the_others_only_as_far_as_they_lose_alike():
+    first = (
+        "Largest loss of a, the system with the best score: relevant passages are ranked too low (0.100 of 0.100 lost)."
+    )
+    best, alike = lossy("a", 0.0, 0.0, 0.1, 0.0), [lossy(name, 0.0, 0.0, 0.2, 0.0) for name in ("b", "c")]
+    other = lossy("d", 0.0, 0.4, 0.0, 0.0)
+    assert _losses_headline([best]) == first
+    assert _losses_headline([best, *alike]) == f"{first} This is also the largest loss of every other system."
+    assert _losses_headline([best, other]) == f"{first} Largest loss of d: not among the candidates."
+
+
 def test_nothing_is_listed_if_nothing_is_lost():
     report = reported(Waterfall())
     part = LossesSection().data(facts(report))

@@ -234,8 +234,10 @@ def _losses_headline(found: Sequence[AnalysisFinding[WaterfallPart]]) -> str:
         for each in others
         if each.part.largest != cause and _total_loss(each.part) >= MIN_SHOWN
     ]
-    whose = _joined_names(same) if differing else "every other system"
-    more = [f"This is also the largest loss of {whose}."] if same else []
+    every = len(same) == len(others) > 1
+    more = (
+        [f"This is also the largest loss of {'every other system' if every else _joined_names(same)}."] if same else []
+    )
     rest = [f"Largest loss of {_joined_names(differing)}."] if differing else []
     return " ".join([first, *more, *rest])
 
