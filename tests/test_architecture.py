@@ -20,8 +20,8 @@ PAGE = ROOT / "docs" / "project" / "architecture.md"
 PACKAGES = sorted(path.parent.name for path in RAGGS.glob("*/__init__.py"))
 MODULE_LINES = 500  # code lines: without blanks, comments and docstrings
 MOST = {
-    "code lines": 90_000,
-    "modules": 450,  # room for a part or two
+    "code lines": 84_200,
+    "modules": 440,  # room for a part or two
     "class names used twice": 0,
     "import cycles with late imports": 0,
     "modules below 50 code lines": 14,
