@@ -326,7 +326,7 @@ def _compare(parent: OpenedRun, config: RunConfig, folder: Path, aside: Path, li
         carried = CarriedOver(parent, origin, queries, passages, now, store, config.rank, bool(humans), reviewed)
         labels, orders = carried.write(aside)
         pooled = (record.passage for record in parent.typed("merge", MergeRecord))
-        dependent = dependent_queries(now.values(), pooled if old is None else old, store)
+        dependent = dependent_queries(now.values(), pooled if old is None else old, store, whole=old is not None)
         notes = tuple(_notes(parent, services, passages, known=old is not None))
         free = not services.models(("embed", "retrieve"))
     before = parent.manifest.lineage

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -255,25 +256,28 @@ def _corpus_changes(old: _Hashes, new: _Hashes) -> PassageChanges:
 
 
 def dependent_queries(
-    queries: Iterable[Query], before: Iterable[Passage], after: Iterable[Passage]
+    queries: Iterable[Query], before: Iterable[Passage], after: Iterable[Passage], *, whole: bool
 ) -> dict[str, tuple[str, ...]]:
-    """Return the queries that depend on changed documents, with these documents (`Query.depends_on`), sorted by query.
+    """Return the queries that depend on changed documents, with these documents, sorted by query.
 
-    A document is a source of passages, or a single passage. It has changed if it lost a text, or if it is gone. If
-    `before` is the whole earlier corpus, it has also changed if it gained a text.
+    A query depends on the documents in `depends_on` and on the passages of its evidence sets. A document is a source of
+    passages, or a single passage. It has changed if it lost a text, or if it is gone.
 
     Args:
         queries: the queries of the new set.
         before: passages of the earlier version: its corpus, or only its pools.
         after: passages of the new corpus.
+        whole: whether `before` is the whole corpus. Then a document has also changed if it gained a text.
     """
-    wanted = {query.qid: query.depends_on for query in queries if query.depends_on}
+    wanted = {query.qid: tuple(dict.fromkeys((*query.depends_on, *chain(*query.evidence)))) for query in queries}
     names = {name for documents in wanted.values() for name in documents}
     if not names:
         return {}
     old, new = (_document_texts(passages, names) for passages in (before, after))
-    changed = {name for name in names if name in old and (name not in new or old[name] - new[name])}
-    changed |= {name for name in names if name not in old and name not in new}
+    changed = names - new.keys()
+    for name in names & old.keys() & new.keys():
+        if old[name] - new[name] or (whole and new[name] - old[name]):
+            changed.add(name)
     found = {qid: tuple(name for name in documents if name in changed) for qid, documents in wanted.items()}
     return {qid: documents for qid, documents in sorted(found.items()) if documents}
 

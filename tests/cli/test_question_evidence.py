@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -11,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.cli import invoke
-from support.llm_server import LLMServer
+from support.llm_server import KEY, LLMServer
 from support.paying import MODEL
-from support.project import Project, make_project, questions, raggs, write_lines
+from support.project import Project, begin, environment, make_project, questions, raggs, write_lines
 
 from raggs.app.question_evidence import MAX_SETS, read_sets
 from raggs.golden.sources import open_golden
@@ -197,3 +199,36 @@ def test_any_answer_gives_valid_sets_or_an_error(sets: object) -> None:
     assert len(found) <= MAX_SETS
     assert all(each and list(each) == sorted({*each}) and max(each) < len(LABELS) for each in found)
     assert not any(one is not other and {*one} <= {*other} for one in found for other in found)
+
+
+@pytest.mark.parametrize("number", [2, 5])
+def test_a_killed_command_pays_nothing_twice_and_writes_the_same_bytes(
+    golden: Project, server: LLMServer, tmp_path: Path, number: int
+) -> None:
+    two_parts(server)
+    golden.change(llm={"api_base": server.url, "backoff_s": 0.01, "concurrency": 1})
+    killed = golden.copied(tmp_path / "killed")
+    start = server.count
+
+    def kill(asked: int, _body: dict[str, Any]) -> str | None:
+        if asked + 1 - start < number:
+            return None
+        os.kill(process.pid, signal.SIGKILL)
+        return "500"  # nobody hears an answer
+
+    server.fault_for = kill
+    out = killed.folder / "made" / "queries.jsonl"
+    words = ("questions", "evidence", killed.run, "--out", out, "--judge", f"litellm:{MODEL}")
+    process = begin(*words, env=environment(OPENAI_API_KEY=KEY))
+    try:
+        assert process.end().code == -9
+    finally:
+        server.fault_for = None
+    assert not out.exists()
+    done = found_by(killed)
+    assert done.exit_code == 0, done.output
+    assert not server.paid_twice
+    server._answered.clear()  # the command below makes the same requests, with a cache of its own
+    assert found_by(golden).exit_code == 0
+    for name in ("queries.jsonl", "queries.evidence.jsonl"):
+        assert (golden.folder / "made" / name).read_bytes() == (killed.folder / "made" / name).read_bytes()

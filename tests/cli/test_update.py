@@ -389,17 +389,17 @@ def test_queries_that_depend_on_changed_documents_are_named(tmp_path: Path) -> N
         config += "judge: {judge: {type: nuggets}}\nretrieve: {retrievers: [{type: bm25, k: 5}]}\nrank: null\n"
         (tmp_path / f"{name}.yaml").write_text(config, encoding="utf-8")
     queries = [
-        {"_id": "fee", "text": "What is the fee?", "nuggets": ["euros"], "depends_on": ["fees.md"]},
+        {"_id": "fee", "text": "What is the fee?", "nuggets": ["euros"], "evidence": [["fees.md#1"]]},
         {"_id": "open", "text": "When do you open?", "nuggets": ["nine"], "depends_on": ["hours.md"]},
         {"_id": "lost", "text": "Where is the fee office?", "nuggets": ["fee"], "depends_on": ["office.md"]},
     ]
     write_lines(tmp_path / "queries.jsonl", queries)
     assert raggs("run", "--config", tmp_path / "january.yaml", "-q").returncode == 0
     plan = raggs("update", tmp_path / "runs" / "set", "--config", tmp_path / "july.yaml")
-    assert "changed or are gone: fee (fees.md), lost (office.md)" in " ".join(plan.stdout.split()), plan.stderr
+    assert "changed or are gone: fee (fees.md#1), lost (office.md)" in " ".join(plan.stdout.split()), plan.stderr
     version = tmp_path / "runs" / "set.2"
     lineage = manifest(version).lineage
-    assert lineage is not None and lineage.dependent == {"fee": ("fees.md",), "lost": ("office.md",)}
+    assert lineage is not None and lineage.dependent == {"fee": ("fees.md#1",), "lost": ("office.md",)}
     scored = raggs("eval", "-g", version, "-r", version)
     assert "changed or are gone: fee, lost." in " ".join(scored.stdout.split())
     assert raggs("audit", version).returncode == 0

@@ -76,7 +76,7 @@ class Lineage(Frozen):
     dependent: Mapping[str, tuple[str, ...]] = Field(
         default_factory=dict,
         exclude_if=not_,
-        description="queries whose documents (`depends_on`) changed or are gone, with these documents",
+        description="queries whose documents (`depends_on`) or evidence changed or are gone, with these documents",
     )
     answerers: tuple[Answerer, ...] = Field((), exclude_if=not_, description="models that made the parent's labels")
     labels: str = Field(description=f"sha256 of {LABELS_FILE}")
