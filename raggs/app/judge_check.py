@@ -381,7 +381,7 @@ def _sections(found: JudgeCheck) -> Iterator[Section]:
     said = () if found.people else ("no passage has labels of two annotators, so their agreement is unknown",)
     yield Section("Agreement", said, Table.of(head, [*figures, cases]), terms=TERMS)
     yield Section(
-        "Grades: judge in rows, annotators in columns", table=confusion(found.whole.table, "judge", "annotators")
+        "Grades: judge in rows, human labels in columns", table=confusion(found.whole.table, "judge", "human")
     )
     yield _judgelayout_calibrated(found.calibration)
     for kind in dict.fromkeys(group.kind for group in found.groups):

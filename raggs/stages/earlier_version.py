@@ -37,7 +37,6 @@ from raggs.base.files import regular_file
 from raggs.base.hashing import hash_value
 from raggs.base.jsonl import first_fault
 from raggs.parts.judges import KnownOrder
-from raggs.parts.reviews import passage_digest
 from raggs.stages.replay import Batch, KeptPool
 
 R = TypeVar("R", bound=Record)
@@ -107,6 +106,8 @@ class CarriedOrders(Record):
         Raises:
             DataError: a text has changed.
         """
+        from raggs.parts.reviews import passage_digest  # imported lazily: only updates compare digests
+
         if self.query != query_digest(query):
             raise stale(query.qid, None, place)
         for doc_id, digest in self.passages.items():
@@ -251,6 +252,8 @@ class CarriedLabels(CarriedFile[CarriedLabel]):
         lines = {line.doc_id: line for line in self.of(query.qid)}
         if not lines:
             return {}
+        from raggs.parts.reviews import passage_digest  # imported lazily: only updates compare digests
+
         asked, found = query_digest(query), dict[str, JudgeRecord]()
         for record in pool:
             if (line := lines.get(record.doc_id)) is None:

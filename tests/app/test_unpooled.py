@@ -15,6 +15,11 @@ from raggs.base.types import Notice
 from raggs.runs.events import Event
 
 
+def label_notices(events: list[Event]) -> list[str]:
+    """The notices on labels; others name the default embedder."""
+    return [event.message for event in events if isinstance(event, Notice) and "labelled" in event.message]
+
+
 def test_how_many_labels_fell_outside_the_pools(tmp_path: Path) -> None:
     project = make_project(tmp_path, queries=3, corpus=60, retrieve={"retrievers": [{"type": "bm25", "k": 5}]})
     config, heard = load_config(project.config), list[Event]()
@@ -23,10 +28,10 @@ def test_how_many_labels_fell_outside_the_pools(tmp_path: Path) -> None:
     labels = {(label.qid, label.doc_id): label.grade for label in read_qrels(config.run.judge.judge.path)}
     outside = labels.keys() - pooled
     assert outside
-    (said,) = [event.message for event in heard if isinstance(event, Notice)]
+    (said,) = label_notices(heard)
     good = sum(labels[pair] >= 4 for pair in outside)
     assert said.startswith(f"{len(labels) - len(outside)} of {len(labels)} labelled passages are in the pools; ")
     assert f"{len(outside)} fell outside, {good} of them with grade 4 or more" in said
     again = list[Event]()
     run_config(config, stop="judge", listen=again.append)
-    assert not any(isinstance(event, Notice) for event in again)
+    assert not label_notices(again)

@@ -35,6 +35,7 @@ def test_the_list_names_each_prompt_its_languages_and_its_use() -> None:
     assert list(found) == [
         *judging,
         "rewrite@1",
+        "standalone@1",
         "hyde@1",
         "multi_query@1",
         "rerank@1",
@@ -43,6 +44,8 @@ def test_the_list_names_each_prompt_its_languages_and_its_use() -> None:
         "ask@1",
         "answer@1",
         "correct@1",
+        "evidence@1",
+        "suffices@1",
     ]
     assert found["order@1"]["languages"] == ["en", "fr"]
 
