@@ -61,7 +61,7 @@ def _limited(part: Validity) -> bool:
 
 
 def _queries(golden: GoldenSet) -> Iterator[Query]:
-    """Yield the queries of a set, or nothing if its file of queries states no validity."""
+    """Yield the queries of a set, or nothing if its file of queries is missing or states no validity."""
     path = golden.query_file if isinstance(golden, FileGolden) else None
     path = golden.run.file("queries") if isinstance(golden, RunGolden) else path
     if path is None or _mentions_validity(path):
@@ -79,7 +79,8 @@ def _labels(golden: GoldenSet) -> Iterator[JudgeRecord]:
 
 
 def _mentions_validity(path: Path) -> bool:
-    return mentions(path, Validity.model_fields)
+    """Return whether a file can state a validity. Runs of early versions have no file of queries."""
+    return path.is_file() and (path.suffix == ".gz" or mentions(path, Validity.model_fields))
 
 
 def valid_judgments(judgments: Judgments, invalid: InvalidParts) -> Judgments:

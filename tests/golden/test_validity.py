@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from datetime import date
 from pathlib import Path
@@ -142,3 +143,16 @@ def test_a_run_copies_validity_from_queries_and_passages(tmp_path: Path) -> None
 def test_a_wrong_day_is_refused(text: str, labels: Path) -> None:
     found = raggs("eval", "-g", labels, "-r", labels, "--as-of", text)
     assert found.returncode == 2 and "is not a date" in found.stderr
+
+
+def test_compressed_labels_state_their_validity_too(labels: Path, tmp_path: Path) -> None:
+    packed = tmp_path / "packed.jsonl.gz"
+    packed.write_bytes(gzip.compress(labels.read_bytes()))
+    assert invalid_parts(open_golden(packed), DAY).labels == {("q2", "b")}
+
+
+def test_a_run_without_stored_queries_has_no_limits(tmp_path: Path) -> None:
+    project = make_project(tmp_path, queries=3)
+    raggs("run", "--config", project.config, "-q")
+    (project.run / "queries.jsonl").unlink()
+    assert invalid_parts(open_golden(project.run), DAY).dated is False
