@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 QRELS = ("qid", "0", "docid", "grade")
 RUN = ("qid", "Q0", "docid", "rank", "score", "tag")
 NESTED_REMEDY = "write {qid: {doc_id: number}}"
+LINES_REMEDY = "pass labels (qid, doc_id, grade) or results (qid, doc_id, score)"
 
 
 SURROGATE = re.compile("[\ud800-\udfff]")
@@ -168,6 +169,9 @@ def _read_object(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(text, object_pairs_hook=lambda pairs: _unique_object(pairs, path))
     except json.JSONDecodeError as error:
+        if error.msg == "Extra data" and text[error.pos] == "{":
+            message = "JSON lines whose keys do not name the query and the passage"
+            raise DataError(message, where=path, line=1, remedy=LINES_REMEDY) from error
         raise DataError(
             f"not valid JSON ({error.msg})", where=path, line=error.lineno, remedy="fix the syntax"
         ) from error

@@ -28,6 +28,17 @@ def test_the_first_line_tells_the_format(first, shape, tmp_path):
     assert shape_of(path) is shape
 
 
+def test_lines_of_queries_are_neither_labels_nor_results(tmp_path):
+    path = tmp_path / "queries.jsonl"
+    path.write_text('{"_id": "q1", "text": "a"}\n{"_id": "q2", "text": "b"}\n')
+    assert shape_of(path) is Shape.NESTED
+    with pytest.raises(DataError, match=r"queries\.jsonl:1: JSON lines whose keys do not name .*pass labels"):
+        next(nested_cells(path))
+    path.write_text('{"q1": {"d": 1}} 5')
+    with pytest.raises(DataError, match=r"not valid JSON \(Extra data\)"):
+        next(nested_cells(path))
+
+
 def test_a_missing_file_is_said(tmp_path):
     with pytest.raises(NotFoundError):
         shape_of(tmp_path / "none")
