@@ -96,7 +96,7 @@ def _dependent_sentences(lineage: Lineage) -> Iterator[str]:
 def risk_sentence(risk: VerdictRisk) -> str:
     """Return a sentence on a verdict that may flip."""
     return (
-        f"  {risk.first} against {risk.second}: {verdict_word(risk.verdict)} by {risk.difference:+.3f} "
+        f"  {risk.first} against {risk.second}: {verdict_word(risk.verdict)}, difference {risk.difference:+.3f} "
         f"[{risk.low:.3f}, {risk.high:.3f}]; the update may move it by {risk.shift:.3f}"
     )
 

@@ -280,6 +280,10 @@ def verdict_sentence(part: ComparisonPart, digits: int) -> str:
         return f"{system} is {word} than {baseline} {on} by {_size(part, digits)}{small}."
     if part.verdict == "equivalent":
         return f"{system} and {baseline} are equivalent {on} {seen}."
+    # With few queries, the bootstrap interval can exclude zero although the test is not significant.
+    excludes_zero = part.low is not None and part.high is not None and (part.low > 0 or part.high < 0)
+    if excludes_zero and part.holm is not None:
+        seen = f"{seen[:-1]}, but p = {part.holm:.2g})"
     return f"{system} and {baseline} are statistically tied {on} {seen}."
 
 

@@ -5,8 +5,8 @@ from support.studies import SYSTEMS, reported
 from raggs.base.document import Cell, ScoreRange, bounded
 from raggs.evaluation.analyses.comparisons import Comparisons
 from raggs.evaluation.analyses.unjudged import UnjudgedBoundsAnalysis
-from raggs.evaluation.layout import lay_out
-from raggs.evaluation.models import EvalReport, ScorePart
+from raggs.evaluation.layout import lay_out, verdict_sentence
+from raggs.evaluation.models import ComparisonPart, EvalReport, ScorePart
 
 
 def row(report: EvalReport, measure: str) -> tuple[Cell, ...]:
@@ -68,3 +68,15 @@ def test_an_interval_is_written_as_the_value_between_its_ends() -> None:
     assert bounded(0.5, 0.4, 0.6, "signed").ranges[0].text == "[0.400, 0.600]"
     assert bounded(0.5, None, 0.6).ranges == ()
     assert bounded(None, None, None, "percent").text == "–"
+
+
+def test_a_tie_whose_interval_excludes_zero_names_the_p_value() -> None:
+    part = ComparisonPart(
+        system="new", baseline="old", measure="ndcg@10", difference=0.037, low=0.007, high=0.098, p={},
+        corrected={"randomisation": 0.25}, effect=0.5, wins=3, ties=7, losses=0, verdict="inconclusive",
+        negligible=False, queries_needed=70,
+    )  # fmt: skip
+    tied = "new and old are statistically tied on ndcg@10 (difference 0.037"
+    assert verdict_sentence(part, 3) == f"{tied} [0.007, 0.098], but p = 0.25)."
+    around_zero = part.model_copy(update={"low": -0.007})
+    assert verdict_sentence(around_zero, 3) == f"{tied} [-0.007, 0.098])."
