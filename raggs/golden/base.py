@@ -25,6 +25,7 @@ from raggs.base.artifacts import Frozen, Groups, JudgeRecord, Passage, Query, Ra
 from raggs.base.hashing import canonical_json
 from raggs.parts.file_shapes import AS_GRADED, GradeFormat
 from raggs.parts.queries.writing import query_facts
+from raggs.runs.manifests.lineage import VersionName
 
 if TYPE_CHECKING:
     from raggs.golden.judgments import Judgments
@@ -101,6 +102,7 @@ class GoldenProvenance(Frozen):
     corpus: str | None = None
     retrieved: str | None = None
     sources: Mapping[str, int] = Field(default_factory=dict, exclude_if=not_)
+    version: VersionName | None = Field(None, exclude_if=not_, description="version of a set that `raggs update` made")
 
 
 class GoldenSet(ABC):

@@ -51,6 +51,7 @@ from raggs.golden.judgments import (
     stated_model_versions,
     stated_origin,
     stated_sources,
+    stated_version,
 )
 from raggs.metrics.columns import GradeScale, Qrels
 from raggs.parts.file_shapes import check_ids, sidecar, stated_labels, stated_scale
@@ -324,6 +325,7 @@ class FileGolden(GoldenSet):
             warnings=tuple(stated_fall(labels)),
             sources=stated_sources(labels),
             evidence=self.evidence(),
+            version=stated_version(labels),
         )
 
 

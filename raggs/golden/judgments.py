@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from pydantic import ValidationError
 
 from raggs.base.arrays import Ints
 from raggs.base.artifacts import Groups, artifact_file
@@ -94,6 +95,15 @@ def stated_fall(labels: Path) -> Iterator[str]:
     said = [text for each in (found if isinstance(found, list) else ()) if (text := as_text(each))]
     if said:
         yield f"{labels}: {GATE_FAILED_TEXT}: {shorten('; '.join(said), MAX_LACKS_CHARS)}"
+
+
+def stated_version(labels: Path) -> VersionName | None:
+    """Return the version of the exported set, as stated in the sidecar; None if it is missing or invalid."""
+    try:
+        found = VersionName.model_validate(as_object(sidecar(labels).get("provenance")).get("version"))
+    except ValidationError:
+        return None
+    return found.model_copy(update={"updated_from": shorten(found.updated_from, MAX_LACKS_CHARS)})
 
 
 def stated_sources(labels: Path) -> Mapping[str, int]:

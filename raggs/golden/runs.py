@@ -208,6 +208,7 @@ def _provenance(run: OpenedRun) -> GoldenProvenance:
         corpus=origin.corpus,
         retrieved=origin.retrieved,
         sources=health.sources,
+        version=run.manifest.version_name,
     )
 
 

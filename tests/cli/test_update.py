@@ -133,6 +133,9 @@ def test_audit_diff_and_eval_name_the_version(own: tuple[Project, LLMServer]) ->
     report = json.loads(call("eval", "-g", folder, "-r", folder, "--json").stdout)
     assert report["golden"]["version"]["version"] == manifest(folder).version
     assert report["golden"]["version"]["number"] == 2
+    call("export", folder, "-o", project.folder / "beir", "-f", "beir", "-q")
+    exported = json.loads(call("eval", "-g", project.folder / "beir", "-r", folder, "--json").stdout)
+    assert exported["golden"]["version"] == report["golden"]["version"]
     first = json.loads(call("eval", "-g", project.run, "-r", project.run, "--json").stdout)
     assert "version" not in first["golden"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from raggs.golden.judgments import stated_fall, stated_sources
+from raggs.golden.judgments import stated_fall, stated_sources, stated_version
 
 
 def beside(folder: Path, **provenance: object) -> Path:
@@ -37,3 +37,16 @@ def test_what_says_nothing_in_its_own_way_is_passed_over(tmp_path: Path, gate: o
 def test_a_sidecar_does_not_flood_the_screen(tmp_path: Path) -> None:
     [said] = stated_fall(beside(tmp_path, gate=["x" * 10_000]))
     assert len(said) < 700
+
+
+@pytest.mark.parametrize("version", [None, "2", {"number": 2}, {"number": 1, "version": "x"}])
+def test_an_invalid_version_is_ignored(tmp_path: Path, version: object) -> None:
+    assert stated_version(beside(tmp_path, version=version)) is None
+
+
+def test_a_stated_version_is_read_with_a_short_name(tmp_path: Path) -> None:
+    stated = {"number": 2, "version": "a" * 64, "parent": "b" * 64, "carried": 88, "judged": 30}
+    found = stated_version(beside(tmp_path, version={**stated, "updated_from": "x" * 10_000}))
+    assert found is not None
+    assert (found.number, found.carried, found.judged) == (2, 88, 30)
+    assert len(found.updated_from) < 700

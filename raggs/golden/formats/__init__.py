@@ -112,7 +112,8 @@ class ImportedSet(GoldenSet):
             query.qid: {one.doc_id: one.grade for one in query.grades if one.grade is not None} for query in self.given
         }
         qrels = Qrels.of(labels, scale or (self.form.scale if self.form else None))
-        return Judgments(self.source, qrels, evidence=self.evidence())
+        version = None if self.provenance is None else self.provenance.version
+        return Judgments(self.source, qrels, evidence=self.evidence(), version=version)
 
 
 class Importer(ABC):
