@@ -6,8 +6,9 @@ Retriever:
     def search(query: str, k: int) -> list[str]: ...                 # or only ids, best first
 
 An object with a method `invoke(query)` (LangChain) or `retrieve(query)` (LlamaIndex) is a retriever, too. The first k
-documents that it returns count. `id_field` names the entry of its metadata with the passage id. Without `id_field`, the
-first of these that the corpus contains is used: `doc_id` in the metadata, the document's id, its text.
+documents that it returns count. `id_field` names the entry of a document's metadata with the passage id. Without
+`id_field`, raggs uses the first of these that the corpus contains: `doc_id` in the metadata, the document's id, or its
+text (unless the corpus is on a server).
 
 Reranker, which may be a coroutine function; its results are not cached:
 
@@ -182,7 +183,7 @@ class _FrameworkDocument:
 
 
 def _document(found: object) -> _FrameworkDocument | None:
-    """Return the document of a framework, or None if `found` is none."""
+    """Return `found` as a document of a framework; None if it is not one."""
     node = getattr(found, "node", found)
     text = getattr(node, "page_content", getattr(node, "text", None))
     metadata = getattr(node, "metadata", None)

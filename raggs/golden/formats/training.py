@@ -1,15 +1,15 @@
-"""Training data for retrievers: pairs with utilities, and triplets with margins, without the evaluation queries.
+"""Training data for retrievers: pairs with utilities, and triplets with margins, for one side of a split of queries.
 
-Queries are split into the sides `train` and `test`, and only one side is written. The side depends only on the words of
-a query. Queries that differ in case, punctuation, or the order of their words are therefore on the same side. With a
-file of evaluation queries, the test side consists of these queries and of all queries with the same words.
+Queries are split into the sides `train` and `test`, and only one side is written. The side depends on the set of words
+of a query. Queries that differ only in case, punctuation, or the order of their words are therefore on the same side.
+With a file of evaluation queries, the test side consists of these queries and of all queries with the same words.
 
 The utility of a passage is the score of the ranking on a scale from 0 to 1, or its grade if the judge did not order it.
 A passage is a positive from the grade `binary_at` on. All negatives of a positive were judged, and have a lower grade
 and utility. Positives and their near-duplicates are never negatives. Near-duplicates are those that the run found, and
-passages with equal words. A negative must also be worse with a confidence of at least `MIN_CONFIDENCE`, from the
-posterior of the ranking, or else from the probabilities that the judge states. Without both, the grades must differ by
-two.
+passages with the same set of words. A negative must also be worse with a confidence of at least `MIN_CONFIDENCE`. The
+confidence comes from the posterior of the ranking, or else from the probabilities that the judge states. If neither is
+known, the grades must differ by at least two.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from raggs.golden.formats import TEST, TRAIN, Exporter, write_objects
 
 MAX_NEGATIVES = 5  # per positive
 MIN_CONFIDENCE = 0.9  # probability that a negative is worse than its positive
-CLEAR_GRADES = 2  # grades between a positive and a negative whose uncertainty is unknown
+CLEAR_GRADES = 2  # minimum difference of the grades of a positive and a negative whose uncertainty is unknown
 RANGE = 2.0**64
 DIGITS = 4  # decimals of utilities, margins and confidences
 
@@ -94,7 +94,7 @@ class TrainingPassage:
     """A judged passage of a query.
 
     Attributes:
-        graded, placed: its label, and its place in the ranking; `placed` is None if the judge did not order it.
+        graded, placed: its judgment, and its place in the ranking; `placed` is None if the judge did not order it.
         group: id of the representative of its near-duplicates.
         utility: its worth, 0 to 1.
     """
@@ -145,7 +145,7 @@ def confidence(better: TrainingPassage, worse: TrainingPassage) -> float | None:
 
 @dataclass(frozen=True)
 class TrainingTriplet:
-    """A positive, one of its hard negatives, the difference of their utilities, and how certain their order is."""
+    """A positive, one of its hard negatives, the difference of their utilities, and the `confidence` in their order."""
 
     positive: TrainingPassage
     negative: TrainingPassage
@@ -156,7 +156,7 @@ class TrainingTriplet:
 def triplets_of(passages: list[TrainingPassage], least: int) -> Iterator[TrainingTriplet]:
     """Yield the triplets of a query: for each positive, up to `MAX_NEGATIVES` negatives, best fused passage first.
 
-    Near-duplicates are used once, as a positive and as a negative.
+    Of near-duplicates, only the first is used, among the positives and among the negatives.
 
     Args:
         least: lowest grade of a positive.

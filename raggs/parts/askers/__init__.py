@@ -1,7 +1,7 @@
-"""Askers: base class and registry. An asker writes a question about a window of a document.
+"""Askers: base class and registry. An asker writes a question about one or two windows of documents.
 
-An asker receives windows of documents and returns one question with the excerpts that answer it. The caller verifies
-that the excerpts occur in the windows. A failed call returns an answer with `error`, never an invented question.
+An asker also returns the excerpts that answer the question. The caller verifies that they occur in the windows. If a
+call fails, the answer has an `error` and no question.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Question:
-    """The asker's answer: a question and the excerpts that answer it, or None as text, and `error`.
+    """The asker's answer: a question and the excerpts that answer it; on failure, `text` is None and `error` is set.
 
     `kind` is the kind of the question if the asker selects it; None if it is the requested kind.
     """
@@ -77,7 +77,7 @@ class AskerContext:
 
 
 class Asker(Adapter, ABC):
-    """Writes questions. Built as ``cls(config, context)``; building is cheap."""
+    """Writes questions. Created as ``cls(config, context)``; its resources are loaded at first use."""
 
     NOTE = ""  # how the questions were made, as shown with scores; empty: no note is shown
 
@@ -115,7 +115,7 @@ class Asker(Adapter, ABC):
 
     @abstractmethod
     async def ask(self, assignment: Assignment) -> Question:
-        """Return one question about the windows.
+        """Return one question about the windows; on failure, an answer with `error`.
 
         Raises:
             BudgetError, AuthenticationError: no further call can succeed, so the run must stop.

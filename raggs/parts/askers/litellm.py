@@ -1,7 +1,7 @@
 """A language model that writes questions.
 
-The prompt contains windows of documents and earlier questions, each between markers that guard against prompt
-injection. The prompt contains no file names or offsets. The excerpts are returned unchanged and verified by the caller.
+The prompt contains windows of documents and earlier questions, between markers that guard against prompt injection. It
+contains no file names or offsets. The excerpts are returned unchanged, and the caller verifies them.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class LiteLLMAsker(Asker):
         return (self.config.model,)
 
     def causes(self) -> Causes:
-        """Return everything that affects a question: model, parameters, text of the prompt."""
+        """Return everything that affects a question: settings, text of the prompt, settings of the model."""
         asked = self._llm.settings.causes_for(self.models)
         return {**self.own_causes(), "prompt": self._prompt.sha256, "llm": asked}
 
@@ -102,7 +102,7 @@ def check_question(answer: JsonObject, kind: QuestionKind) -> tuple[str, tuple[s
 
     Raises:
         ValueError: the field `oath` or `question` is missing, the question is too long, or the excerpts are not
-            strings, too many, or do not fit the kind of question.
+            strings, empty, too many, or do not fit the kind of question.
     """
     oath, found = answer.get("oath"), answer.get("question")
     if not isinstance(oath, str) or not oath.strip():

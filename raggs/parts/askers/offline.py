@@ -32,9 +32,8 @@ from raggs.parts.askers import Asker, Assignment, Question, QuestionKind
 if TYPE_CHECKING:
     from raggs.stats.question_wording import ExtractedQuestion
 
-RST_OVERLINE = re.compile(
-    r"^([^\w\s])\1{2,}\s+"
-)  # reStructuredText overline, which Markdown parses as part of the title
+# reStructuredText overline, which Markdown parses as part of the title
+RST_OVERLINE = re.compile(r"^([^\w\s])\1{2,}\s+")
 NO_QUESTION_ERROR = "the rules find no further question in this window"
 
 

@@ -1,9 +1,9 @@
 """Chunkers: base class and registry. A chunker splits documents into chunks with exact offsets.
 
 A chunk is a slice: ``document.text[chunk.start:chunk.end] == chunk.text``, in characters. This is always true, because
-a chunker returns offsets and no text. Chunks are ordered by their offsets, and no chunk is only white space. Every word
-of the document is in at least one chunk; chunkers document exceptions from this rule. A chunker does not depend on
-files, corpora or runs, and equal documents get equal chunks.
+a chunker returns offsets and no text. Chunks are ordered by their offsets, and no chunk is only white space. Chunkers
+put every word after the front matter into at least one chunk; only user functions may omit words. A chunker does not
+depend on files, corpora or runs, and equal documents get equal chunks.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class ChunkerConfig(AdapterConfig):
 
 
 class Chunker(Adapter, ABC):
-    """Splits documents into chunks. Built as ``cls(config, context)``; loads its resources at first use."""
+    """Splits documents into chunks. Created as ``cls(config, context)``; loads its resources at first use."""
 
     Config: ClassVar[type[ChunkerConfig]] = ChunkerConfig
 

@@ -4,8 +4,8 @@ Retrieval", 2024).
 The model sees a window of small pieces, numbered from 1, and returns the numbers after which to split. The next window
 starts at the last split. The model does not repeat the text, so every chunk is an exact slice. The numbers must ascend
 and refer to pieces in the window. If an answer breaks this rule, raggs returns the answer to the model for correction,
-at most `llm.max_repairs` times. After that, the text is split at the window's end, and `ChunkBoundaries.lost` counts
-the window. Only in the last window of a document may the model return no split.
+at most `llm.max_repairs` times. After that, the text is split at the window's end, except in the last window, and
+`ChunkBoundaries.lost` counts the window. The model may return no split only in the last window of a document.
 
 The pieces are untrusted: each is between random markers, and only the model's answer is parsed. Pieces are numbered per
 window, not per document, so that a changed document reuses the cached answers of its unchanged windows.

@@ -1,4 +1,4 @@
-"""Recursive chunking: splits a text at the first separator that occurs in it, and pieces that are too long at the next.
+"""Recursive chunking: splits a text at the first separator that occurs in it, and long pieces at the next separators.
 
 Pieces are packed up to the size, as in the well-known recursive splitter. The limit applies to the sum of the pieces'
 lengths, not to the length of the chunk. A piece whose length equals the size is split further. If the tokenizer adds

@@ -1,11 +1,11 @@
 """Lengths of texts, and splitting and packing by length.
 
 A length is in characters, in tokens of an installed vocabulary, or in tokens of a tokenizer file. Nothing is
-downloaded. If a vocabulary cannot be read, the number of tokens is estimated (`raggs.base.text.estimate`), and `causes`
-records it. The length of joined pieces is approximated by the sum of their lengths. Tokens rarely cross boundaries, so
-the error is one or two tokens.
+downloaded. If a vocabulary cannot be read, lengths are estimated (`raggs.base.text.estimate`), and `causes` records
+this; `TextSizer.borders` raises an error instead. The length of joined pieces is approximated by the sum of their
+lengths. The error is small, because few tokens cross a boundary of pieces.
 
-Ranges in this module are adjacent: each piece extends to the start of the next, so that nothing is lost by packing, and
+Ranges in this module are adjacent: each piece extends to the start of the next, so that packing loses nothing, and
 lengths add up. White space at both ends is removed from finished chunks (`trim_range`).
 """
 
@@ -121,7 +121,7 @@ class TextSizer:
         return found
 
     def check(self) -> None:
-        """Raise an error if the tokenizer is not available.
+        """Load the tokenizer file, if the settings name one.
 
         Raises:
             DataError: the tokenizer file cannot be read.

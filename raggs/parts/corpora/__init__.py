@@ -1,7 +1,6 @@
 """Corpora: base class, registry, and the base of corpora that are split into chunks.
 
-A corpus yields passages. A corpus also returns a cheap hash of its source, which changes whenever the passages may have
-changed.
+A corpus yields passages, and returns a hash of its source that changes whenever the passages may have changed.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from raggs.parts.chunkers.paragraphs import ParagraphsChunker
 from raggs.parts.elastic import IndexPlace
 from raggs.parts.indexes.passages import Passages
 
-MAX_LISTED_PASSAGES = 3  # passages without text that a message lists
+MAX_LISTED_PASSAGES = 3  # passages or files without text that a message lists
 
 
 def plain_chunker(spec: ChunkerConfig) -> Chunker:
@@ -42,13 +41,13 @@ class CorpusContext:
 
 
 class Corpus(Adapter, ABC):
-    """A source of passages. Built as ``cls(config)``; if chunkers may use other parts, the caller sets `context`.
+    """A source of passages. Created as ``cls(config)``; if chunkers may use other parts, the caller sets `context`.
 
     Attributes:
-        left_out: passages without text, found by the latest read.
+        left_out: passages (or documents) without text, found by the latest read.
         replaced: ids of passages with invalid characters, which are replaced by U+FFFD.
         cutting_s: time spent by the chunker, in seconds; None if unknown.
-        unreadable: names of files that could not be read; the settings allow skipping them.
+        unreadable: ids of the files that could not be read in the latest read.
     """
 
     context = CorpusContext()
@@ -87,7 +86,7 @@ class Corpus(Adapter, ABC):
 
     @abstractmethod
     def source_hash(self) -> str:
-        """Return a hash of the source bytes; it changes whenever a passage may have changed.
+        """Return a hash of the source; it changes whenever a passage may have changed.
 
         Raises:
             NotFoundError: the source is missing or unreadable.
@@ -100,7 +99,7 @@ class Corpus(Adapter, ABC):
 
         Raises:
             NotFoundError: the source is missing or unreadable.
-            DataError: a passage is malformed; the error names file and line. The store detects duplicate ids.
+            DataError: a passage is malformed; the error names the place. The store detects duplicate ids.
         """
 
 

@@ -6,14 +6,14 @@ unprintable characters and ``%`` in the path are percent-encoded, so that ids ar
 For a text file, this is the file's content. With ``breadcrumb: text``, the path of headings is prepended to the
 passage's text. Front matter is in no passage.
 
-Without a configured chunker, Markdown, HTML and rst are split at their headings, and a passage's title is the path of
-headings above it. Plain text and PDF have no headings: whole paragraphs are packed, and the title is the file's path
-below the folder.
+Without a configured chunker, Markdown, HTML and rst are split at their headings. Plain text and PDF have no headings,
+so whole paragraphs are packed. By default, a passage's title is the path of headings above it, or the file's path below
+the folder if there are no headings.
 
 Selection of files: hidden files and folders (leading dot) are always skipped. Symbolic links are skipped by default. If
 the settings allow them, raggs follows them, except links back to a parent folder. Without patterns, all files with a
-reader are selected; with patterns, all matching files of any suffix. Skipped files are counted by reason and suffix,
-and the message names only a few of each kind, so that it stays on one line for large folders.
+reader are selected; with patterns, all matching files of any suffix. Excluded files are skipped in both cases. Skipped
+files are counted by reason and suffix, and the message names only a few of each kind.
 """
 
 from __future__ import annotations
@@ -433,7 +433,7 @@ class FolderCorpus(CutCorpus):
             yield document
 
     def _read(self) -> Iterator[tuple[str, DocumentContent]]:
-        """Yield every readable file.
+        """Yield the readable files; with `unreadable: stop`, only those before the first unreadable one.
 
         Raises:
             NotFoundError, DataError: a file is unreadable and `unreadable` is `stop`; the error lists all such files.
@@ -597,7 +597,7 @@ def file_id(name: str) -> str:
 
 
 def file_name(source: str) -> str:
-    """Return the relative path for an id that `file_id` returned; other ids contain no escapes and stay unchanged."""
+    """Return the relative path for an id that `file_id` returned; an id without escapes stays unchanged."""
     return unquote(source, errors="surrogatepass")
 
 

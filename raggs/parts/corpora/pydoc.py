@@ -63,7 +63,7 @@ class PydocCorpus(CutCorpus):
         return {**found, "chunker": self._chunker.causes(), "sections": RstReader().causes()}
 
     def source_hash(self) -> str:
-        """Return a hash of the texts of all topics, independent of the version of Python."""
+        """Return a hash of the texts of all topics."""
         return hash_value(_topics())
 
     def documents(self) -> Iterator[Document]:

@@ -1,8 +1,8 @@
 """Document readers: base class and registry. A reader converts a file to text; the file's suffix selects the reader.
 
-A reader takes a file and returns its text, with the blocks in it. Spans of passages are character offsets in this
-text. For plain text, Markdown and rst, the text is identical to the file's content. For HTML and PDF, it is extracted.
-A reader does not modify the file, follow links or execute content, and it returns the same text each time.
+A reader also returns the blocks of the text. Spans of passages are character offsets in this text. For plain text,
+Markdown and rst, the text is the file's content, without a byte order mark. For HTML and PDF, it is extracted. A reader
+does not modify the file, follow links or execute content.
 """
 
 from __future__ import annotations

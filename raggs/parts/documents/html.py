@@ -1,9 +1,9 @@
 """HTML as text: the visible content of a page, in blocks that are separated by empty lines.
 
-The page is parsed by selectolax (lexbor), as in browsers. Scripts, styles, navigation, form controls, hidden elements
-and the page footer are skipped. If a page has exactly one `main` element (or role `main`), and it has text, only this
-element is read. Entities become characters, and white space becomes one space, except in `pre`. Table cells are
-separated by `` | ``. Headings, code, tables and lists are recognised as blocks. A table or list that contains a
+The page is parsed by selectolax (lexbor), as in browsers. Scripts, styles, navigation, media, form controls, hidden
+elements and the page footer are skipped. If a page has exactly one `main` element (or role `main`), and it has text,
+only this element is read. Entities become characters, and white space becomes one space, except in `pre`. Table cells
+are separated by `` | ``. Headings, code, tables and lists are recognised as blocks. A table or list that contains a
 heading, or a table that contains a table, is treated as layout. Its content is read as if it were outside the table or
 list.
 

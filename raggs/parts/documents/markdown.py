@@ -4,10 +4,10 @@ Markdown is parsed by markdown-it (CommonMark with tables). A ``#`` within a fen
 heading. Blocks are in order, cover every word of the text, and do not overlap. Text that the parser does not report as
 a block (link definitions) becomes a text block.
 
-Front matter is metadata at the top of a document: YAML between ``---`` or TOML between ``+++``. Front matter must end
-with such a separator line (YAML also with ``...``) and be a mapping, so a horizontal rule at the top of a document does
-not start front matter. Front matter that cannot be parsed, but starts with a key, is still removed from the text, and
-`warning` gives the reason. The limits of `raggs.base.plainyaml` apply.
+Front matter is metadata at the top of a document: YAML between ``---`` or TOML between ``+++``. It must be a mapping
+and end with such a separator line (YAML also with ``...``) within `MAX_FRONT_MATTER_CHARS` characters. A horizontal
+rule at the top of a document therefore does not start front matter. Front matter that cannot be parsed, but starts with
+a key, is still removed from the text, and `warning` gives the reason. The limits of `raggs.base.plainyaml` apply.
 
 reStructuredText is parsed by docutils to find sections. Nothing is included, executed or resolved, and errors about
 unknown directives and roles are ignored. If parsing fails, the document has no sections. Between headings, a block

@@ -1,7 +1,7 @@
 """PDF as text, page by page, by PDFium (pypdfium2).
 
-Pages that consist of images, such as scans, yield no text. If a word is hyphenated at a line end, the hyphen is
-removed.
+Pages that consist of images, such as scans, yield no text. The parts of a word that is hyphenated at a line end are
+joined.
 """
 
 from __future__ import annotations

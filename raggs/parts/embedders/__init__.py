@@ -57,7 +57,7 @@ class FittingTexts:
 
     @classmethod
     def of(cls, texts: Sequence[str]) -> FittingTexts:
-        """Return some texts in memory."""
+        """Return the object for texts in memory, without a cache."""
         return cls(lambda: hash_value(list(texts)), lambda: texts)
 
 
@@ -76,7 +76,7 @@ class EmbedderConfig(AdapterConfig):
 
 
 class Embedder(Adapter, ABC):
-    """Converts texts to vectors. Built as ``cls(config, context)``; loads its model at first use."""
+    """Converts texts to vectors. Created as ``cls(config, context)``; loads its model at first use."""
 
     Config: ClassVar[type[EmbedderConfig]] = EmbedderConfig
     NEEDS_FIT: ClassVar[bool] = False  # whether the embedder must be fitted on texts before it can embed (see `fitted`)

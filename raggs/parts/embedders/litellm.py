@@ -1,5 +1,6 @@
-"""Embeddings by any provider that litellm supports. Calls count towards the budget, are recorded in the ledger and
-cached.
+"""Embeddings by any provider that litellm supports.
+
+Calls count towards the budget and are recorded in the ledger, and their answers are cached.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class LiteLLMEmbedder(Embedder):
-    """Embedding models of any provider that litellm supports; each text is paid for once."""
+    """Embedding models of any provider that litellm supports; vectors are cached."""
 
     class Config(EmbedderConfig):
         type: Literal["litellm"] = "litellm"

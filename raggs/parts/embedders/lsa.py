@@ -3,19 +3,19 @@
 The embedder needs no model and no download, and its algebra uses only numpy. It knows only the words of the corpus.
 
 Texts are split into windows of at most `WORDS_PER_WINDOW` words. Each window is a row of a sparse matrix, with one
-column per search word of BM25 (stems without accents and stop words). An entry is ``(1 + ln tf) ln((n + 1) / df)``,
-and rows have unit length. The right singular vectors, times the idf, are the word vectors. The vector of a text is the
-sum of its word vectors, weighted by ``1 + ln tf`` and scaled to unit length. This is the usual fold-in of queries, and
-passages are embedded by the same formula, so that equal texts have equal vectors.
+column per search word of BM25 (a stem without accents; stop words are omitted). An entry is ``(1 + ln tf) ln((n + 1) /
+df)``, and rows have unit length. The right singular vectors, times the idf, are the word vectors. The vector of a text
+is the sum of its word vectors, weighted by ``1 + ln tf`` and scaled to unit length. Queries and passages are embedded
+by this formula, so that equal texts have equal vectors.
 
 The SVD is a subspace iteration from a fixed random start (Halko, Martinsson and Tropp, 2011). It reads the rows in
-small blocks, so that its memory depends on words and dimensions only. A model has at most `MAX_WINDOWS` windows, evenly
-spaced in the corpus, and `MAX_WORDS` words, the most frequent ones.
+small blocks, so that the size of its dense matrices depends only on words and dimensions. A model has at most
+`MAX_WINDOWS` windows, evenly spaced in the corpus, and the `MAX_WORDS` words that occur in the most windows.
 
-The same corpus gives the same bytes: BLAS has one thread, the largest component of each direction is positive, and
-directions without variance are zero. The fit is in float64, where other processors and libraries of linear algebra
-change components by about 1e-13. Rounding to multiples of 1 / `GRID` removes such differences, except if a component is
-that close to the middle between two multiples.
+On one machine, the same corpus gives the same bytes: BLAS has one thread, the largest component of each direction is
+positive, and directions without variance are zero. The fit is in float64. Other processors and libraries of linear
+algebra change components by about 1e-13. Rounding to multiples of 1 / `GRID` removes such differences, except if a
+component is that close to the middle between two multiples.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 WORDS_PER_WINDOW = 300
 MAX_WINDOWS = 32_768
 MAX_WORDS = 32_768
-LANGUAGE_SAMPLE = 500  # windows whose language is detected
+LANGUAGE_SAMPLE = 500  # maximum number of windows from which the languages of the corpus are detected
 OVERSAMPLING = 32  # columns of the subspace beyond the dimensions; they make the last dimensions precise
 ITERATIONS = 6
 ROWS_PER_BLOCK = 64
@@ -94,7 +94,8 @@ class WordVectors:
         """Return the model in a folder.
 
         Raises:
-            DataError: its files do not fit together.
+            DataError: the numbers of words and vectors differ.
+            ProviderError: a file is missing or unreadable.
         """
         import numpy as np
 
@@ -126,26 +127,24 @@ class LsaEmbedder(Embedder):
         self._texts = texts
 
     def fitted(self, texts: FittingTexts) -> Embedder:
-        """Return the embedder fitted on texts, or this embedder if it is fitted already; the fit is made at first
-        use.
-        """
+        """Return the embedder for a corpus, or this embedder if it already has one; it is fitted at first use."""
         return self if self._texts is not None else LsaEmbedder(self.config, self._context, texts)
 
     def own_causes(self) -> Causes:
-        """Return settings and versions, and the hash of the texts that the embedder is fitted on."""
+        """Return settings and versions, and the key of the texts that the embedder is fitted on, if there are any."""
         fitted = {} if self._texts is None else {"fitted on": self._texts.key()}
         return {**super().own_causes(), **fitted}
 
     @property
     def dims(self) -> int:
-        """Dimensions of a vector; if the texts have fewer, the last ones are zero."""
+        """Length of a vector; if the fitted model has fewer dimensions, the last components are zero."""
         return self.config.dims
 
     def check(self) -> None:
-        """Check nothing: a fit needs no model, and reads the whole corpus."""
+        """Check nothing, because the embedder needs no model, and a fit would read the whole corpus."""
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return one vector per text, shape (texts, dims). A text without a word of the corpus has a zero vector.
+        """Return one vector per text, shape (texts, dims). A text without a word of the model has a zero vector.
 
         Raises:
             PrerequisiteError: the embedder is not fitted.
@@ -175,11 +174,11 @@ class LsaEmbedder(Embedder):
 
 
 def fit(texts: Iterable[str], dims: int) -> WordVectors:
-    """Return the word vectors of some texts; the same texts give the same bytes.
+    """Return the word vectors of some texts; on one machine, the same texts give the same bytes.
 
     Args:
         texts: texts of any length, read once.
-        dims: dimensions; if the texts have fewer, the last ones are zero.
+        dims: length of a vector; if the matrix has a lower rank, the last components are zero.
     """
     import numpy as np
 

@@ -3,7 +3,7 @@
 The embeddings cache contains one file per embedder, whose content can be computed again. A row that is damaged or
 has other dimensions is computed again. Reading a vector takes a fifth of the time in which the fastest embedder
 computes it. Writing a file takes some milliseconds, so `close` writes the remaining vectors only if computing them took
-longer.
+at least `WORTH_S` seconds.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class KeptEmbedder(Embedder):
             1, a killed process loses at most `TEXTS_PER_REPORT` vectors.
 
     Attributes:
-        found: number of vectors found in the cache.
+        found: number of vectors found in the cache, or among those that are not yet written.
     """
 
     def __init__(

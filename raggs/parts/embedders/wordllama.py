@@ -40,8 +40,8 @@ class _WordLlamaModel:
     """Tokenizer and table of token vectors.
 
     Attributes:
-        embedding: one row per token, in half precision; converted to float32 after as many lookups as the table has
-        rows. asked: number of tokens looked up so far.
+        embedding: one row per token, in half precision; converted to float32 after as many lookups as there are rows.
+        asked: number of tokens looked up so far.
     """
 
     tokenizer: Tokenizer
@@ -49,8 +49,8 @@ class _WordLlamaModel:
     asked: int = 0
 
     def sum(self, tokens: Ints, dims: int) -> Floats:
-        """Return the sum of the tokens' vectors, cut to `dims` dimensions; the same bits for half precision and
-        float32.
+        """Return the sum of the first `dims` components of the tokens' vectors; its bits do not depend on the
+        precision of the table.
         """
         import numpy as np
 

@@ -21,14 +21,14 @@ FORMAT_BY_SUFFIX = {".csv": "csv", ".jsonl": "jsonl", ".yaml": "yaml", ".yml": "
 
 
 class QueryReader(Adapter, ABC):
-    """A source of queries. Built as ``cls(config)``."""
+    """A source of queries. Created as ``cls(config)``."""
 
     def __init__(self, config: AdapterConfig) -> None:
         self.config = config
 
     @abstractmethod
     def queries(self) -> Iterator[tuple[int, Query]]:
-        """Yield each query with its line number (or its position), in the file's order.
+        """Yield each query with its line number (or its position), in the file's order; for traces, by frequency.
 
         Raises:
             NotFoundError: the file is missing or unreadable.

@@ -1,8 +1,8 @@
 """Converts mappings with any accepted spelling of keys to `Query` objects, and checks all queries of a run.
 
-Unknown keys become metadata, so nothing is lost. A row without an id gets an id that is derived from its text. An error
-with file and line is raised if a row has no text, file formats cannot represent its id, or a nugget pattern is invalid
-or matches every text. A lone surrogate becomes U+FFFD.
+Unknown keys become metadata, so nothing is lost. A row without an id gets an id that is derived from its text. If a row
+is invalid, the error names file and line: for example, if it has no text, file formats cannot represent its id, or a
+nugget pattern matches every text. A lone surrogate outside the id becomes U+FFFD.
 
 A reference is a string, or an object of `text` and optionally `doc_id` and `span`. The form of chunking benchmarks is
 accepted, too: an object of `content`, `start_index` and `end_index` in the document that the row names. This module
@@ -118,7 +118,7 @@ ALIASES = {
     "history": ("history",),
     "metadata": ("metadata",),
 }
-MAX_QUESTION_CHARS = 100_000  # limit of a query, because every judgment and search reads the whole query
+MAX_QUESTION_CHARS = 100_000  # limit of a query, because each judgment and search reads the whole query
 ROW_REMEDY = 'expected {"_id": "...", "text": "..."}'
 
 
@@ -127,7 +127,7 @@ def query_of(row: Mapping[str, Any], path: Path, line: int) -> Query:
 
     Raises:
         DataError: the text is missing, empty or too long, the id is empty or invalid, a reference or a pattern is
-            invalid, or a field has a wrong type.
+            invalid, a field has a wrong type, or the metadata cannot be written as JSON.
     """
     names = {field: next((name for name in spellings if name in row), None) for field, spellings in ALIASES.items()}
     kept = {field: name for field, name in names.items() if name is not None and row[name] not in (None, "")}
@@ -158,7 +158,7 @@ def query_of(row: Mapping[str, Any], path: Path, line: int) -> Query:
     except (TypeError, ValueError) as error:
         message = f"query {values['qid']!r}: its metadata cannot be written as JSON ({error})"
         raise DataError(message, where=path, line=line, remedy="use strings, numbers, lists and mappings") from error
-    check_length(query.earlier_turns, path, line)
+    check_length(query.earlier_turns, path, line, "the earlier turns of the query have")
     _check_patterns(query, path, line)
     return query
 
@@ -168,14 +168,14 @@ def made_id(text: str) -> str:
     return f"q-{hash_bytes(text.encode())[:12]}"
 
 
-def check_length(text: str, path: Path | str, line: int) -> None:
-    """Raise an error if a query is too long.
+def check_length(text: str, path: Path | str, line: int, said: str = "the query has") -> None:
+    """Check that a query, or all of its earlier turns, have at most `MAX_QUESTION_CHARS` characters.
 
     Raises:
-        DataError: the query is longer than `MAX_QUESTION_CHARS`.
+        DataError: the text is longer.
     """
     if len(text) > MAX_QUESTION_CHARS:
-        message = f"the query has {len(text):,} characters, but the maximum is {MAX_QUESTION_CHARS:,}"
+        message = f"{said} {len(text):,} characters, but the maximum is {MAX_QUESTION_CHARS:,}"
         raise DataError(message, where=path, line=line, remedy="shorten the query; documents belong in the corpus")
 
 

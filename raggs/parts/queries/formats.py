@@ -3,7 +3,7 @@
 CSV: a cell cannot contain a list, so the columns `references`, `nuggets`, `depends_on`, `evidence`, `history` and
 `metadata` are parsed as JSON. Empty cells are missing values, but an empty id is an error. If there is no id column,
 ids are derived from the text. The module `writing` puts an apostrophe before cells that a spreadsheet could take for a
-formula, and lists these cells in the column `guarded`.
+formula, and lists their columns in the column `guarded`.
 
 YAML: convenient for writing nuggets by hand. Ids, texts and dates are read as strings, regardless of YAML types: the id
 ``007`` is "007".
@@ -46,7 +46,7 @@ class CsvQueriesConfig(AdapterConfig):
 
 
 class CsvQueries(QueryReader):
-    """A CSV file with a header: question, and optionally id, language, answer, references.
+    """A CSV file with a header: question, and optionally id, language, answer, references and other fields.
 
     The column `references` contains a JSON list of excerpts. An excerpt is a string, or an object of `text` and
     optionally `doc_id` and `span`. An object of `content`, `start_index` and `end_index` is accepted, too, as in
@@ -61,7 +61,7 @@ class CsvQueries(QueryReader):
         """Yield the query of each row, with the number of the row's first line.
 
         Raises:
-            DataError: the table is not valid CSV, or a row does not fit its header.
+            DataError: the table is not valid CSV, or a row does not fit its header or is not a valid query.
         """
         rows = table_rows(read_text(self.config.path), self.config.path, self.config.delimiter)
         header = self._header(next(rows, (1, []))[1])

@@ -1,13 +1,13 @@
 """Retrieval from any search service with an HTTP interface.
 
 A template describes the request, and paths name the parts of the JSON answer: the list of results and, in each result,
-the passage id, the score or the text. Requests run concurrently and are retried after transient errors (no connection,
-timeout, 408, 425, 429 and 5xx), with growing pauses or the pause that the server states. Redirects are not followed,
-because they would send the key to another address.
+the passage id (or the text) and the score. Requests run concurrently. They are retried after transient errors: no
+connection, a timeout, an incomplete answer, or status 408, 425, 429 or 5xx. Pauses between attempts grow, unless the
+server states a pause. Redirects are not followed, because they could send the key to another address.
 
-Results are cached under the hash of the request, so that an interrupted run does not repeat answered requests.
-`latency_ms` always sends a request. It measures the successful attempt until the last byte is received, including a new
-connection if none is open.
+Results are cached under the hash of the request and of the paths, so that an interrupted run does not repeat answered
+requests. `latency_ms` always sends a request. It measures the successful attempt until the last byte is received,
+including a new connection if none is open.
 
 The key is read from the environment variable `api_key_env` for each request. It is never written to a file.
 """
@@ -53,7 +53,8 @@ if TYPE_CHECKING:
 QUERY, COUNT = "{query}", "{k}"
 TRANSIENT = frozenset({408, 425, 429})
 MAX_ANSWER_BYTES = 64 << 20  # maximum size of an answer
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 30.0  # pauses before retries, if the server states none
+# Upper bounds of the random pause before the first retry, and of any pause, also of one that the server states.
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 30.0
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 SHOWN_CHARS = 200  # maximum length of a server's message in an error
 
@@ -69,7 +70,7 @@ class HttpRetriever(Retriever):
         )
         request: Mapping[str, object] = Field(
             default={"query": QUERY, "k": COUNT},
-            description='template of the request; "{query}" is replaced by the query, and "{k}" by the number of hits',
+            description='template of the request; "{query}" is replaced by the query, and "{k}" by the setting k',
         )
         results: str = Field("results", description="path of the list of results in the answer, such as hits.hits")
         id: str = Field(
@@ -114,7 +115,7 @@ class HttpRetriever(Retriever):
         def _can_be_sent(cls, headers: Mapping[str, str]) -> Mapping[str, str]:
             for name, value in headers.items():
                 if not HEADER_NAME.fullmatch(name) or not value.isprintable():
-                    raise ValueError(f"{name!r} has a character that is not allowed in a header")
+                    raise ValueError(f"{name!r}: its name or value has a character that is not allowed in a header")
                 if value.startswith("$"):
                     raise ValueError(f"{name!r} is sent as it is written; set api_key_env and api_key_header for a key")
             return headers
@@ -294,7 +295,7 @@ class HttpRetriever(Retriever):
         raise self._refusal(status, bytes(content[:4096]), pause)
 
     def _refusal(self, status: int, raw: bytes, pause: str) -> RaggsError:
-        """Return the error for an answer that cannot be used. `raw`: its beginning."""
+        """Return the error for an answer that cannot be used; `raw` is the beginning of the answer."""
         where = self.config.url
         if status == 200:
             return DataError(f"the answer has more than {MAX_ANSWER_BYTES >> 20} MB", where=where, remedy="lower k")
@@ -316,7 +317,7 @@ class HttpRetriever(Retriever):
     # --- answers ---
 
     def _parsed(self, raw: bytes, query: EmbedRecord) -> list[tuple[str, float]]:
-        """Return the id (or text) and the score of each result, at most `k`. Without scores, 1 / rank."""
+        """Return the id (or text) and the score of the first `k` results; if `score` is null, the score is 1 / rank."""
         config = self.config
         try:
             answer = json.loads(raw)
@@ -393,7 +394,7 @@ class TransientError(ProviderError):
 
 
 def fill_template(template: object, query: str, k: int) -> object:
-    """Return the template with the query and the number of hits inserted; keys stay unchanged.
+    """Return the template with the query and `k` inserted; keys stay unchanged.
 
     A text that is only "{k}" becomes a number. The query is inserted last, so that its own braces are not replaced.
     """

@@ -25,14 +25,14 @@ class RewriterContext:
 
 
 class Expansion(NamedTuple):
-    """Texts that are searched with a query: other wordings of it, and passages in answer to it."""
+    """Texts that are searched together with a query: other wordings of it, and passages that answer it."""
 
     variants: tuple[str, ...] = ()
     hypothetical: tuple[str, ...] = ()
 
 
 class Rewriter(Adapter, ABC):
-    """Restates the information need of a query. Built as ``cls(config, context)``."""
+    """Restates the information need of a query. Created as ``cls(config, context)``."""
 
     # whether the rewriter needs no context and is deterministic, so that an audit can repeat its rewrites
     BY_RULE: ClassVar[bool] = False
@@ -44,7 +44,7 @@ class Rewriter(Adapter, ABC):
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Language models that are called once per rewrite; empty if there are none."""
+        """Language models, each called at most once per query; empty if there are none."""
         return ()
 
     def placeholders(self, text: str) -> tuple[str, ...]:
@@ -53,7 +53,7 @@ class Rewriter(Adapter, ABC):
 
     @property
     def repeats(self) -> int:
-        """How often the text for lexical retrievers contains the query, if the query is expanded."""
+        """Number of times that the text for lexical retrievers contains the query, if the query is expanded."""
         return 1
 
     def causes(self) -> Causes:
@@ -62,7 +62,7 @@ class Rewriter(Adapter, ABC):
 
     @abstractmethod
     async def rewrite(self, query: Query, text: str, language: str) -> str:
-        """Return the information need in `text` (the cleaned query), in `language`; never empty.
+        """Return the information need in `text` (the query on one line, in valid Unicode), in `language`; never empty.
 
         Raises:
             ProviderError: a language model returned no usable answer.
@@ -93,7 +93,7 @@ REGISTRY: Registry[Rewriter] = Registry(
 
 
 class NoRewriter(Rewriter):
-    """No rewriting: search for the original query."""
+    """Does not rewrite: raggs searches for the original query."""
 
     BY_RULE = True
 

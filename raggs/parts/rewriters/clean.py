@@ -4,12 +4,12 @@ The rules are for English and French. Both languages apply at once, because a gr
 the question. A piece is the text between two punctuation marks. Rules remove whole pieces at the ends of a sentence,
 and only if closed word lists (`chatter.toml`) contain all of a piece's words. They also remove listed courtesies
 directly before a question or at its end, and hesitations between two commas. The remaining words are never changed. A
-name, a number or an unlisted word stays. So does everything before text that is not a question ("Hello World in C",
-"Sorry, Wrong Number cast"). Statements about the user are removed only if the other sentences are understandable
+name, a number or an unlisted word stays. A courtesy before text that is not a question also stays ("Hello World in
+C", "Sorry, Wrong Number cast"). Statements about the user are removed only if the other sentences are understandable
 without them: "I have an exam tomorrow. Can I bring it?" stays unchanged. If nothing would be left, the text stays
 unchanged.
 
-All lists are closed and contain words in the form that `fold_word` returns. `strip_politeness` splits the text.
+The lists contain words in the form that `fold_word` returns.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from raggs.parts.rewriters import Rewriter
 
 
 class CleanRewriter(Rewriter):
-    """Removal of greetings, fillers, small talk, thanks and emoji by rules (English and French)."""
+    """Removes greetings, fillers, small talk, thanks and emoji by rules (English and French)."""
 
     VERSION = 3
     BY_RULE = True
@@ -39,8 +39,7 @@ class CleanRewriter(Rewriter):
         type: Literal["clean"] = "clean"
 
     async def rewrite(self, query: Query, text: str, language: str) -> str:
-        """Return the query without small talk, in its original words."""
-
+        """Return the query without courtesies and small talk, in its original words."""
         return strip_politeness(text)
 
 
@@ -107,8 +106,8 @@ OPEN_END, ORDINARY, CHAT = word_list("open_end"), word_list("ordinary"), word_li
 def phrase_ends(words: Sequence[str], phrases: re.Pattern[str]) -> list[int]:
     """Return the lengths of all sequences of phrases that start with the first word, ascending.
 
-    Words are matched phrase by phrase, so that the time is bounded by the length of the text. A regular expression for
-    the whole sequence would try every way to split it into phrases.
+    Words are matched phrase by phrase, because a regular expression for the whole sequence would try every way to
+    split it into phrases.
     """
     found = {0}
     words = words[:MAX_COURTESY_WORDS]
@@ -293,8 +292,8 @@ def _small_talk(text: str, words: Sequence[str], shouting: bool) -> bool:
 def _kept_pieces(pieces: Sequence[_Piece], shouting: bool) -> list[_Piece] | None:
     """Return the pieces that remain; None if statements about the user were removed, but are needed.
 
-    They are needed if the rest contains no question, or is not understandable without them. Without such statements,
-    all pieces remain if the rest contains no question.
+    They are needed if the rest contains no question, or is not understandable without them. If no piece is such a
+    statement and the rest contains no question, all pieces remain.
     """
     left: list[_Piece] = []
     sentences = list(_sentences(pieces))
@@ -356,7 +355,7 @@ def _fluent(sentence: list[_Piece]) -> list[_Piece]:
 
 
 def _keep_question_mark(kept: list[_Piece], dropped: Sequence[_Piece]) -> list[_Piece]:
-    """Move a question mark that follows words of thanks to the end of the question."""
+    """Give the last kept piece the final mark of the removed pieces, so that a question keeps its question mark."""
     if dropped:
         mark = dropped[-1].mark if dropped[-1].ends else " "
         kept[-1] = replace(kept[-1], mark=mark if "?" in mark else mark.replace("!", "."))
@@ -399,7 +398,7 @@ def _stands_alone(text: str) -> bool:
 
 
 def _named_before(text: str) -> bool:
-    """Return whether the question contains a name to which its pronoun can refer."""
+    """Return whether a word after the first has a capital: a name to which a pronoun can refer."""
     return any(CAPITAL.match(word) for word in text.split()[1:])
 
 
@@ -409,14 +408,14 @@ def _lower(words: Sequence[str]) -> bool:
 
 
 def _trim_ends(pieces: list[_Piece], opened: bool) -> list[_Piece]:
-    """Remove courtesies that no punctuation separates from the first and the last piece."""
+    """Remove courtesies at the start of the first piece, and thanks at the end of the last piece with words."""
     pieces = [replace(pieces[0], text=_without_lead(pieces[0].text, opened)), *pieces[1:]]
     last = max((place for place, piece in enumerate(pieces) if piece.words()), default=0)
     return [*pieces[:last], replace(pieces[last], text=_without_thanks(pieces[last].text)), *pieces[last + 1 :]]
 
 
 def _without_lead(text: str, opened: bool) -> str:
-    """Remove leading courtesies; also a leading conjunction, if the text before it was removed."""
+    """Remove leading courtesies, or a leading conjunction if the text before it was removed."""
     words = text.split()
     folded = [fold_word(word) for word in words]
     length = leading_courtesy_words(folded)

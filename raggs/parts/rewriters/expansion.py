@@ -1,16 +1,15 @@
 """Query expansion: a language model writes texts that are searched together with the query.
 
 HyDE (Gao et al., Precise Zero-Shot Dense Retrieval without Relevance Labels, 2023): the model writes passages that
-answer the query. Their facts may be wrong; only their words and vectors are used. Multi-query: the model states the
-query in other words.
+answer the query. Their facts may be wrong, because raggs uses only their words and vectors. Multi-query: the model
+states the query in other words.
 
 The vector of an expanded query is the mean of the unit vectors of the query and its added texts. For exact dense
 search, this orders passages by the sum of their similarities to all of these texts. Lexical retrievers get the query,
-`repeat_query` times, and the added texts. BM25 adds the scores of words, so it also orders by a sum. Rerankers and
-judges read the query without added texts, and so do search services and Python functions.
+`repeat_query` times, followed by the added texts. BM25 adds the scores of words, so it also orders by a sum.
+Rerankers and judges read the query without added texts, and so do search services and Python functions.
 
-The query itself is cleaned by the rules of the rewriter `clean`. If a call fails, the run stops, because there is no
-fallback.
+The query itself is cleaned by the rules of the rewriter `clean`. If a call fails, the run stops.
 """
 
 from __future__ import annotations
@@ -21,19 +20,16 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from raggs.base.adapter import AdapterConfig
 from raggs.base.artifacts import Query
-from raggs.base.errors import ProviderError
 from raggs.base.settings import Causes, PromptName
 from raggs.base.text import clean_unicode, one_line, plural
 from raggs.base.types import JsonObject, as_list
-from raggs.llm import ChatRequest, Parameters
-from raggs.parts.rewriters import Expansion, Rewriter, RewriterContext
+from raggs.parts.rewriters import Expansion
 from raggs.parts.rewriters.clean import CleanRewriter, strip_politeness
-from raggs.prompts import Prompt, load_prompt
+from raggs.parts.rewriters.llm import ModelConfig, ModelRewriter
 
 MAX_TEXTS = 10
-SCHEMA = {
+SCHEMA: JsonObject = {
     "type": "object",
     "properties": {"texts": {"type": "array", "items": {"type": "string"}}},
     "required": ["texts"],
@@ -41,34 +37,23 @@ SCHEMA = {
 }
 
 
-class ExpandingConfig(AdapterConfig):
+class ExpandingConfig(ModelConfig):
     """Settings common to both kinds of expansion; each has its own default `prompt` and number of texts."""
 
-    model: str = Field(min_length=1, description='provider and model, for example "openai/gpt-5-mini"')
-    prompt: PromptName = Field(description="name of a prompt, or path of a Markdown file")
-    parameters: Parameters = Field(default_factory=dict, description="call parameters; they override llm.parameters")
     texts: int = Field(ge=1, le=MAX_TEXTS, description="number of added texts")
     repeat_query: int = Field(
         1, ge=1, le=20, description="how often lexical retrievers get the query itself, to weight it against the texts"
     )
 
 
-class ExpandingRewriter(Rewriter):
+class ExpandingRewriter(ModelRewriter):
     """Adds texts of a language model to the cleaned query. `TOKENS` is the usual length of a text."""
 
     Config: ClassVar[type[ExpandingConfig]]
+    SCHEMA = SCHEMA
     TOKENS: ClassVar[int]
 
     config: ExpandingConfig
-
-    def __init__(self, config: ExpandingConfig, context: RewriterContext) -> None:
-        super().__init__(config)
-        self._llm = context.llm
-        self._prompt: Prompt = load_prompt(config.prompt, self.TASK)
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        return (self.config.model,)
 
     def placeholders(self, text: str) -> tuple[str, ...]:
         return (" ".join(["word"] * self.TOKENS),) * self.config.texts
@@ -78,41 +63,18 @@ class ExpandingRewriter(Rewriter):
         return self.config.repeat_query
 
     def causes(self) -> Causes:
-        """Return everything that affects the texts: model, parameters, text of the prompt, rules of `clean`."""
-        own = self._llm.settings.causes_for(self.models).get("models")
-        found = {**self.own_causes(), "prompt": self._prompt.sha256, "clean": CleanRewriter.VERSION}
-        return {**found, **({"llm": {"models": own}} if own else {})}
+        """Return everything that affects the texts, also the rules of `clean`."""
+        return {**super().causes(), "clean": CleanRewriter.VERSION}
 
     async def rewrite(self, query: Query, text: str, language: str) -> str:
-        """Return the query without small talk, in its original words."""
+        """Return the query without courtesies and small talk, in its original words."""
         return strip_politeness(text)
 
     async def _texts(self, query: Query, text: str, language: str) -> tuple[str, ...]:
-        """Return the texts of the model.
-
-        Raises:
-            ProviderError: the model returned no usable answer.
-        """
         count = self.config.texts
         check: Callable[[JsonObject], tuple[str, ...]] = partial(read_texts, count=count)
-        reply = await self._llm.ask(
-            ChatRequest(
-                qid=query.qid,
-                model=self.config.model,
-                messages=self._prompt.render(language, query=self._llm.guard(text), count=str(count)),
-                schema=SCHEMA,
-                schema_name=self.TASK,
-                check=check,
-                max_output_tokens=count * self.TOKENS,
-                parameters=self.config.parameters,
-            )
-        )
-        if reply.value is None:
-            raise ProviderError(
-                f"query {query.qid} could not be expanded: {reply.error}",
-                remedy="run the command again (paid answers are cached), or choose another rewriter",
-            )
-        return reply.value
+        fields = {"query": self._llm.guard(text), "count": str(count)}
+        return await self._call(query.qid, language, check, count * self.TOKENS, **fields)
 
 
 class HydeRewriter(ExpandingRewriter):

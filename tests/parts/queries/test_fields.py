@@ -154,3 +154,5 @@ def test_a_document_in_place_of_a_question_is_refused_at_once() -> None:
     assert read(text="w " * 50_000).text
     with pytest.raises(DataError, match=r"any:7: the query has 100,001 characters, but the maximum is 100,000"):
         read(text="x" * 100_001)
+    with pytest.raises(DataError, match=r"the earlier turns of the query have 100,\d\d\d characters"):
+        read(text="x", history=["x" * 100_001])

@@ -234,6 +234,14 @@ def test_a_broken_document_is_never_left_out(tmp_path: Path) -> None:
         with pytest.raises(DataError) as caught:
             list(read_trace_events(path, "otlp", skipped))
         assert abs((caught.value.line or 0) - line) <= 1
+        assert "correct the file" in str(caught.value)
+
+
+@pytest.mark.parametrize(("name", "said"), [("a.parquet", "convert it to JSON lines"), ("a.txt", "use one of .json")])
+def test_an_unknown_suffix_is_named_before_the_format_is_detected(name: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(b"{}")
+    with pytest.raises(UsageError, match=said):
+        read_trace_events(tmp_path / name)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """Traces of a retrieval system: events of trace files, and the detection of their format.
 
 A trace records one request of a user. It contains spans, such as a retrieval or a call of a model. A format turns the
-records of a file into events: searches, requests without a search, and feedback. Formats are detected by the keys of
-the first records.
+records of a file into events: searches, requests of users, feedback, and spans that feedback may refer to. Formats are
+detected by the keys of the first records.
 """
 
 from __future__ import annotations
@@ -66,20 +66,21 @@ def read_trace_events(
     Raises:
         UsageError: the suffix is unknown.
         NotFoundError: the file is missing or unreadable.
-        DataError: the file is not valid JSON or CSV, or its format is not detected; the error names file and line.
+        DataError: the file is not valid JSON or CSV, or its format is not detected.
     """
+    records = read_trace_records(path, skipped)
     found = detect_trace_format(path) if form == "auto" else form
     if found is None:
         known = "; ".join(f"{name}: {text}" for name, text in DESCRIPTIONS.items())
         raise DataError("the format of the traces is not recognised", where=path, remedy=f"pass --format ({known})")
     events = EVENTS[found]
-    return (event for record in read_trace_records(path, skipped) for event in events(record))
+    return (event for record in records for event in events(record))
 
 
 def detect_trace_format(path: Path) -> TraceFormat | None:
-    """Return the format of a file of traces, from its first 200 records; None if it is not a file of traces.
+    """Return the format of a file of traces, from its first 200 records; None if none of them has a known format.
 
-    A broken line does not end the detection, because `read_trace_records` reports it.
+    Broken lines are skipped here, because `read_trace_events` reports them.
 
     Raises:
         NotFoundError: the file is missing or unreadable.

@@ -1,11 +1,12 @@
 """Searches of trace files, collected in a temporary database: masked, counted, and joined with their feedback.
 
 Spans and feedback of a trace may be far apart, even in several files. A database on disk joins them, so memory does not
-depend on the size of the files. Personal data is masked before a text enters the database. Texts of documents are
-never stored.
+depend on the size of the files. Detected personal data is masked before a text enters the database. Texts of documents
+are not stored.
 
-At most `MAX_TEXTS` distinct texts are stored. If there are more, half of the queries are omitted, chosen by the hash of
-their words, and so on. All searches of the other queries remain, so shares of searches stay comparable.
+At most `MAX_TEXTS` distinct texts are stored. If there are more, about half of the queries are omitted, chosen by the
+hash of their words. This is repeated whenever the limit is exceeded again. All searches of the remaining queries
+count, so shares of searches stay comparable.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ MAX_TEXTS = 200_000
 PENDING_SEARCHES = 1000  # searches per batch; the first batch determines the common languages of the log
 MIN_LANGUAGE_SHARE = 0.05
 MAX_CACHED_TEXTS = 50_000
-MIN_FOR_QUANTILES = 20  # values from which a low score or a high latency is defined
+MIN_FOR_QUANTILES = 20  # minimum number of logged values for a limit of low scores or high latencies
 LOW_SCORE_SHARE, HIGH_LATENCY_SHARE = 0.1, 0.05
 HASH_DIGITS = 12
 NO_QUERY, OTHER_RETRIEVER, REPEATED_SPAN = "no query text", "another retriever", "repeated span"
@@ -120,13 +121,13 @@ class LoggedQuery:
 
     Attributes:
         qid: id, derived from the text.
-        text: text without personal data.
+        text: text with personal data masked.
         language: ISO 639-1 code.
         place: file and line of the first search.
-        first: number of the first search, from 1.
+        first: number of the first search in the log, from 1.
         searches: number of searches, and of requests without a search.
-        negative, positive: searches with negative and with positive feedback.
-        empty: searches without results.
+        negative, positive: searches of traces with negative and with positive feedback.
+        empty: searches that returned no results and did not fail.
         failed: searches that ended with an error.
         low: searches whose first document has a score among the lowest tenth of the log.
         slow: searches whose latency is among the highest twentieth of the log.
@@ -155,7 +156,7 @@ class TraceCounts:
     """Counts of a log.
 
     Attributes:
-        searches, requests: searches, and requests of traces without a search.
+        searches, requests: stored searches, and stored requests of traces without a search.
         feedback: values of feedback.
         dropped: omitted searches and requests, by reason.
         skipped: skipped broken lines.
@@ -163,9 +164,9 @@ class TraceCounts:
         masked_searches: number of these searches and requests.
         documents: retrieved documents: "id" or "text" (found in the corpus by id or by text), "unmapped" (not in the
             corpus), "logged" (no corpus is given), "repeated" (twice in a list).
-        retrievers: searches by the name of their span.
+        retrievers: searches by the name of their span, including those of other retrievers, which are dropped.
         falling, rising: lists whose scores fall, and lists whose scores rise with the rank.
-        unordered: lists without scores that fit their order.
+        unordered: lists whose scores are incomplete, or do not fit their order.
         halvings: how often half of the queries were omitted.
     """
 
@@ -185,7 +186,7 @@ class TraceCounts:
 
     @property
     def distances(self) -> bool:
-        """Whether scores are distances: in most lists they rise with the rank."""
+        """Whether scores are distances: more lists have rising scores than falling ones."""
         return self.rising > self.falling
 
 
@@ -193,7 +194,7 @@ class CorpusIds:
     """Ids of logged documents in a corpus: by id, otherwise by text.
 
     Args:
-        passages: the corpus. It is read once, when the first document is not found by its id.
+        passages: the corpus. Its texts are read once, when the first document with a text is not found by its id.
     """
 
     def __init__(self, passages: PassageStore) -> None:
@@ -268,7 +269,7 @@ class TraceLog:
 
         Raises:
             UsageError, NotFoundError, DataError: see `raggs.parts.queries.traces.read_trace_events`.
-            ProviderError: the temporary folder is full.
+            ProviderError: the temporary database cannot be written, for example because the disk is full.
         """
         skipped = self.counts.skipped if self._options.skip_invalid else None
         with self._storing():
@@ -280,11 +281,7 @@ class TraceLog:
 
     @contextmanager
     def _storing(self) -> Iterator[None]:
-        """Convert errors of the database: a full disk.
-
-        Raises:
-            ProviderError: a database error in the block.
-        """
+        """Convert an error of the database in the block into a ProviderError."""
         try:
             yield
         except sqlite3.Error as error:
@@ -343,7 +340,7 @@ class TraceLog:
             self._data.execute("INSERT OR IGNORE INTO unusable VALUES (?)", (_number(event.trace),))
 
     def _store_request(self, event: TracedSearch, text: int | None, reason: str = "") -> None:
-        """Store the first usable request of a trace."""
+        """Store a request, unless its trace already has a usable one."""
         trace = _number(event.trace) or -self._seq
         values = (trace, text, self._seq, event.start_s, event.latency_ms, event.failed, reason)
         self._data.execute(REQUEST, values)
@@ -351,7 +348,7 @@ class TraceLog:
     def _named(self, documents: Sequence[TracedDocument]) -> list[tuple[str, str]]:
         """Return an id for each document, and how it was found (see `TraceCounts.documents`).
 
-        Documents outside the corpus get an id that occurs in no corpus.
+        Documents outside the corpus get an id with the prefix ``unmapped-``.
         """
         if self._ids is None:
             return [(_logged_id(each), "logged") for each in documents]
@@ -389,7 +386,7 @@ class TraceLog:
         return None if spot % 2**self.counts.halvings else self._seq
 
     def _halve(self) -> None:
-        """Omit half of the queries."""
+        """Omit about half of the stored queries."""
         self.counts.halvings += 1
         self._data.execute("DELETE FROM texts WHERE spot % ? != 0", (2**self.counts.halvings,))
         for table in ("searches", "requests"):
@@ -431,7 +428,7 @@ class TraceLog:
             self._joined = True
 
     def queries(self) -> list[LoggedQuery]:
-        """Return the queries, the most frequent first, then by their first search."""
+        """Return the queries, the most frequent first; equally frequent ones are ordered by their first search."""
         self._join()
         low, slow = self._score_limit(), self._quantile("latency", 1 - HIGH_LATENCY_SHARE)
         sign = -1.0 if self.counts.distances else 1.0
@@ -440,7 +437,7 @@ class TraceLog:
         return sorted(found, key=lambda each: (-each.searches, each.first))
 
     def lists(self, queries: Iterable[LoggedQuery]) -> Iterator[LoggedList]:
-        """Yield the last list of each of these queries with a search, ordered by the words of the query.
+        """Yield the last list of each of these queries with a search, ordered by the key of the query (`same_key`).
 
         A list may be empty.
         """
@@ -471,7 +468,7 @@ class TraceLog:
         return float(row[0])
 
     def _score_limit(self) -> Number:
-        """Return the score below which a search has a low score, negated if scores are distances."""
+        """Return the score below which a search has a low score, negated if scores are distances; None if undefined."""
         if not self.counts.distances:
             return self._quantile("top", LOW_SCORE_SHARE)
         limit = self._quantile("top", 1 - LOW_SCORE_SHARE)
@@ -497,7 +494,7 @@ class TraceQueries(QueryReader):
         """Yield the queries, the most frequent first, with the number of their first search.
 
         Raises:
-            NotFoundError, DataError: see `TraceLog.read`.
+            UsageError, NotFoundError, DataError, ProviderError: see `TraceLog.read`.
         """
         config = self.config
         with TraceLog(TraceOptions(config.format, config.skip_invalid, config.retriever)) as log:

@@ -1,7 +1,7 @@
 """Events of traces, and parts of their payloads: the text of a query, the documents of a search, times and feedback.
 
 Frameworks log a payload as text, as JSON text, or as JSON values of various shapes. The functions search the usual keys
-and return nothing if they find none. They never guess from the content of a text.
+and return None or an empty text if they find none.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from raggs.base.types import Number, as_list, as_object, as_text
 
 
 class TracedDocument(NamedTuple):
-    """One document of a logged search: its id and its text, each empty if not logged, and its score."""
+    """One document of a logged search: id and text (empty if not logged), and score (None if not logged)."""
 
     doc_id: str
     text: str
@@ -34,7 +34,7 @@ class TracedSearch:
 
     Attributes:
         line: line of the record in the file.
-        trace, span: ids of the trace and of the span.
+        trace, span: ids of the trace and of the span; empty if not logged.
         query: text of the query; None if it is not logged.
         documents: documents in the order of the log; None for a request, which is not itself a search.
         name: name of the span.
@@ -123,7 +123,10 @@ def parsed_payload(value: object) -> object:
 
 
 def query_text(value: object, levels: int = MAX_LEVELS) -> str | None:
-    """Return the text of the query in a payload: a text, a value of a usual key, or the last message of the user."""
+    """Return the text of the query in a payload: a text, the value of a usual key, or the last message of the user.
+
+    Returns None if the payload has none of them.
+    """
     value = parsed_payload(value)
     if isinstance(value, str):
         return value if value.strip() else None
@@ -137,7 +140,7 @@ def query_text(value: object, levels: int = MAX_LEVELS) -> str | None:
 
 
 def _last_message(messages: Sequence[object], levels: int) -> str | None:
-    """Return the text of the last message of the user; a single text is such a message."""
+    """Return the text of the last message of the user; a single element without a role counts as one."""
     for each in reversed(messages):
         message = as_object(each)
         role = message.get("role") or message.get("type")
@@ -161,7 +164,10 @@ def _joined_parts(parts: object) -> str | None:
 
 
 def documents_in(value: object, levels: int = MAX_LEVELS) -> tuple[TracedDocument, ...] | None:
-    """Return the documents in the output of a search; None if the output has no list of documents."""
+    """Return the documents in the output of a search, `UNNAMED` for entries that are not documents.
+
+    Returns None if the output has no list of documents. An empty list has no documents.
+    """
     value = parsed_payload(value)
     if isinstance(value, list):
         found = [document_of(entry) for entry in value]
@@ -258,7 +264,7 @@ def feedback_value(*values: object) -> Number:
 
 
 def named_feedback(given: object) -> Iterator[tuple[str, float]]:
-    """Yield names and values of an object: ``{name: value}``, ``{name: [value]}`` or ``{name: {"avg": 0.5}}``."""
+    """Yield names and values of feedback: ``{name: value}``, ``{name: [value]}`` or ``{name: {"avg": 0.5}}``."""
     for name, value in as_object(parsed_payload(given)).items():
         entries = value if isinstance(value, list) else [value]
         for entry in entries:

@@ -1,10 +1,10 @@
 """Exports of Langfuse and LangSmith as events.
 
-Both record a tree of observations (or runs) per trace, each with input, output and type. Names of fields occur in camel
-case (API and user interface) and in snake case (exports to a bucket).
+Both record a tree of observations (or runs) per trace, each with input, output and type. Langfuse names fields in camel
+case (API and user interface) or in snake case (exports to a bucket).
 
 In Langfuse, only newer clients set the type RETRIEVER. So an observation of another type is also a search if its name
-contains "retriev" or "search" and its output is a list of documents.
+contains "retriev" or "search" and its output has a list with at least one document.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """Records of trace files, read in bounded memory: JSON documents, JSON lines and CSV tables.
 
-A trace file may be one JSON document of several gigabytes. The records in it are the elements of a few known lists,
-such as ``resourceSpans`` or ``observations``. If an object is smaller than `LOOKAHEAD` characters, it is decoded at
-once. If it is larger, its keys are read one by one, and the elements of known lists are decoded singly. So memory
-depends on the largest record, not on the file. A single value may have at most `MAX_VALUE_CHARS` characters.
+A trace file may be one JSON document of several gigabytes. Its records are the outermost objects and the elements of a
+few known lists, such as ``resourceSpans`` or ``observations``. If an object is smaller than `LOOKAHEAD` characters, it
+is decoded at once. If it is larger, its keys are read one by one, and the elements of known lists are decoded one by
+one. So memory depends on the largest record, not on the file. Other values may have at most about `MAX_VALUE_CHARS`
+characters.
 
-JSON lines are a sequence of documents. A broken line is an error with its number. If the caller passes a counter, the
-line is counted and skipped. A fault inside a document of several lines is always an error, because its end is unknown.
+JSON lines are a sequence of documents. A broken line raises an error with its number, or is counted and skipped if the
+caller passes a counter. A fault inside a document of several lines is always an error, because its end is unknown.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from raggs.base.jsonl import DECODER, MAX_JSON_DEPTH, TOO_DEEP
 from raggs.base.tables import table_cells_of
 
 LOOKAHEAD = 1 << 20  # characters in the buffer before an object is decoded
-MAX_VALUE_CHARS = 1 << 24  # maximum length of a single value, such as the attributes of a span
-ESCAPE_CHARS = 12  # length of a surrogate pair in JSON; an error so close to the end may be a cut escape
+MAX_VALUE_CHARS = 1 << 24  # approximate maximum length of a value of a large object, such as attributes of a span
+ESCAPE_CHARS = 12  # length of a surrogate pair in JSON; an error so close to the end may be a truncated escape
 WHITE_SPACE = " \t\n\r"
 SPACES = re.compile(r"[ \t\n\r]*")
 CONTAINERS = frozenset(
@@ -38,7 +39,7 @@ WRAPPERS = frozenset({"trace"})  # keys of objects that are records
 TABLES = (".csv", ".tsv")
 JSON_FILES = (".json", ".jsonl", ".ndjson")
 PARQUET = ".parquet"
-SKIP_REMEDY = "correct it, or skip broken lines with --skip-invalid (skip_invalid: true)"
+SKIP_REMEDY = "correct the line, or skip broken lines with --skip-invalid (skip_invalid: true)"
 BROKEN_LINE = "broken line"
 
 Fields = Mapping[str, object]
@@ -48,10 +49,11 @@ class TraceRecord(NamedTuple):
     """One record of a trace file.
 
     Attributes:
-        line: line of the end of the object that was decoded at once, from 1.
+        line: line, from 1, at which the object that was decoded at once ends.
         path: keys of the lists that contain the record, outermost first; empty for a record of the top level.
         fields: its values by key, without the lists of other records.
-        parent: fields of the record that contains it, as far as they precede it; empty at the top level.
+        parent: fields of the record that contains it (if that is large, only the fields before this record); empty at
+            the top level.
     """
 
     line: int
@@ -112,7 +114,7 @@ def _table_records(path: Path, delimiter: str, skipped: Counter[str] | None) -> 
 
 
 class _JsonStream:
-    """Reader of the JSON values of one file, with a buffer of decoded text.
+    """Reads the JSON values of one file, with a buffer of decoded text.
 
     `_at` is the position of the reader in the buffer, and `_line` is its line.
     """
@@ -133,9 +135,9 @@ class _JsonStream:
                 lines = lines or self._line == line
             except _FaultError as fault:
                 at = self._line + self._text.count("\n", self._at, fault.at)
-                at = line if lines and line == self._line else at  # a cut line is only noticed in the next one
+                at = line if lines and line == self._line else at  # a truncated line is noticed only in the next one
                 if skipped is None or at != line:
-                    raise self._error(fault, at) from fault
+                    raise self._error(fault, at, SKIP_REMEDY if at == line else "correct the file") from fault
                 skipped[BROKEN_LINE] += 1
                 self._skip_line()
 
@@ -199,7 +201,7 @@ class _JsonStream:
         yield TraceRecord(self._line, path, own, parent)
 
     def _array(self, path: tuple[str, ...], parent: Fields) -> Iterator[TraceRecord]:
-        """Yield the records of a list; other elements of an inner list are not records."""
+        """Yield the records of a list; elements of an inner list that are not objects are skipped."""
         self._take("[")
         while self._peek() != "]":
             if self._peek() == "{":
@@ -287,15 +289,15 @@ class _JsonStream:
             self._fill(1)
         self._move(len(self._text) if end < 0 else end)
 
-    def _error(self, fault: _FaultError, line: int) -> DataError:
+    def _error(self, fault: _FaultError, line: int, remedy: str) -> DataError:
         if fault.said == "not UTF-8":
             return DataError(fault.said, where=self._path, line=line, remedy="convert the file to UTF-8")
         said = f"not valid JSON ({fault.said}, character {self._gone + fault.at + 1:,} of the file)"
-        return DataError(said, where=self._path, line=line, remedy=SKIP_REMEDY)
+        return DataError(said, where=self._path, line=line, remedy=remedy)
 
 
 def _is_text(text: str) -> bool:
-    """Return whether a text contains no lone surrogate, which stands for a byte that is not UTF-8."""
+    """Return whether a text has no lone surrogate; `_text_blocks` decodes a byte that is not UTF-8 as one."""
     try:
         text.encode()
     except UnicodeEncodeError:
