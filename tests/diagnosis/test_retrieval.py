@@ -206,3 +206,13 @@ def test_the_threshold_of_relevance_can_be_set(tmp_path: Path) -> None:
     assert means == [1.0, 0.5]
     with pytest.raises(DataError, match="grade 9 cannot be the lowest relevant grade"):
         found(tmp_path / "labels", runs, tmp_path / "out", relevant_from=9)
+
+
+def test_passages_without_a_label_cause_no_finding_if_all_labels_are_relevant(tmp_path: Path) -> None:
+    rows = [f"{qid} 0 {doc} {grade}" for qid in _texts() for doc, grade in ((f"{qid}-0", 5), (f"{qid}-1", 2))]
+    (tmp_path / "labels").write_text("\n".join(rows) + "\n")
+    runs = [system(tmp_path, "bm25", lambda number: (4, 5, 51))]
+    for more, expected in (({}, True), ({"relevant_from": 2}, False)):
+        measured = found(tmp_path / "labels", runs, tmp_path / "out", measure="ndcg@10", **more)
+        rules = {each.rule for each in measured.findings}
+        assert ("holes" in rules) is expected

@@ -35,7 +35,7 @@ from raggs.diagnosis.base import Bench, DiagnosisFindings
 from raggs.evaluation.gates import read_report
 from raggs.evaluation.messages import KNOBS, LOSSES
 from raggs.evaluation.models import EvalReport, ReportPart
-from raggs.evaluation.study import ScoringSettings, Study, foreign_lists_warning, study_systems
+from raggs.evaluation.study import ScoringSettings, Study, foreign_lists_warning, judges_both, study_systems
 from raggs.golden.base import GoldenSet
 from raggs.golden.judgments import Judgments
 from raggs.golden.questions import GoldenQuestions
@@ -466,6 +466,8 @@ def _of_one(study: Study, hits: Hits, losing: MeasureSpec, asked: RetrievalOptio
     lost = dict(zip(LOSS_QUANTITIES, losses, strict=True))
     if not several:
         del lost[LOSS_QUANTITIES[0]]  # with a single system, this loss equals the loss of its candidates
+    if not judges_both(hits.qrels):
+        del lost[LOSS_QUANTITIES[3]]  # if all labels are relevant, passages without a label are not relevant
     return {
         **lost,
         COPIES: copies_at(hits, asked.k),
