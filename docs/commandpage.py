@@ -15,7 +15,7 @@ from raggs.cli.app import app
 
 HEAD = """# Command line
 
-All commands with their arguments and options, as printed by `raggs COMMAND --help`. Every command also takes these
+The commands with their arguments and options, as in `raggs COMMAND --help`. Every command also takes these
 options:
 
 - `--debug` prints the stack trace of an error.

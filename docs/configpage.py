@@ -23,7 +23,7 @@ from raggs.sweeps.config import SweepConfig
 HEAD = """# Configuration
 
 All keys of a run's YAML file. Only `name`, `corpus`, `queries` and `judge` are required. An unknown key is an error
-that names the most similar key.
+that names a similar key or the known keys.
 
 ```yaml
 name: mine
@@ -44,9 +44,9 @@ Values come from these sources. Later ones take precedence:
 - **Keys.** Use the keys below with `--set`. In a list, an entry has a number from 0 (`retrieve.retrievers.0.k`) or
   a name (`retrieve.retrievers.bm25.k`). `<name>` is a name that you choose.
 - **Paths** are relative to the file that contains them.
-- **API keys** never belong in the configuration. They come from the environment, or from a `.env` file next to the
+- **API keys** in the configuration are errors. They come from the environment, or from a `.env` file next to the
   configuration.
-- **◦** marks settings that never change a result, such as the number of workers. If you change them, no stage runs
+- **◦** marks settings that do not change a result, such as the number of workers. If you change them, no stage runs
   again. Files and prompts are compared by content, not by path.
 - ***one of*** marks a mapping whose `type` chooses an adapter. The keys of each adapter are in its section. Packages
   can add adapters (`raggs list`)."""

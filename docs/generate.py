@@ -40,9 +40,8 @@ from raggs.stages.questions.records import Window
 MEASURES = "<!-- list of measures: docs/generate.py makes it from the classes when the site is built -->\n"
 HEAD = """# Artifacts
 
-The files of a run directory and their fields. There is one JSONL file per stage, the ranking journal, and the manifest.
-Each line of a JSONL file is one record in UTF-8, sorted by query id. Equal inputs give equal bytes. `raggs schema NAME`
-prints the JSON Schema of a file.
+The files of a run directory and their fields. Each line of a JSONL file is one record in UTF-8. The files of finished
+stages are sorted by query id. `raggs schema NAME` prints the JSON Schema of a file.
 """
 
 QUESTIONS_HEAD = """# Artifacts of `raggs questions`
