@@ -374,6 +374,7 @@ def prepare(
         reveal=request.reveal,
         look=request.look,
         chosen=request.plan is not None or request.sample is not None,
+        shared=request.overlap >= 1,
         place=hash_value([str(folder.resolve()), *(run.manifest.name for run in runs)])[:12],
     )
     looking = RunBrowser(runs, store) if request.look else None

@@ -197,6 +197,8 @@ WRAPPED_SHARE = 0.8  # of the breaks between lines of prose that follow full lin
 LIST_ITEM = re.compile(r"[-*+•·–] |\(?\w{1,3}[.)] |\[\w+\] |\*\*")
 NOT_PROSE = re.compile(r">>>|\.\.\.|[#$|%>/]|\W*$")
 PROSE_CHARS = re.compile(r"[^\W\d_]|[ .,;:!?'\"’‘“”()«»–—-]")
+QUOTED = re.compile(r"\"[^\"]*\"|`[^`]*`")
+CODE_SIGNS = re.compile(r"::=|\s(?:[=|]|->|[=!<>+*-]=)\s|  #|[{;]$")
 WORDS_WITHOUT_SPACES = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u9fff\uf900-\uffef]")
 
 
@@ -204,16 +206,16 @@ def join_wrapped_lines(text: str) -> str:
     """Return a text for display, with lines joined that were broken only because they had reached a width.
 
     Code, tables, list items, blank lines and short lines keep their breaks. All lines keep them if the longest line of
-    prose does not have 55 to 160 characters, or if fewer than 80% of the breaks between lines of prose follow full
-    lines. Only line breaks and the white space around them change.
+    prose before a break does not have 55 to 160 characters, or if fewer than 80% of the breaks between lines of prose
+    follow full lines. Only line breaks and the white space around them change.
     """
     lines = text.split("\n")
-    width = max((len(line) for line in lines if _is_prose(line)), default=0)
-    if width not in WRAP_WIDTHS:
-        return text
     breaks = [
         place for place in range(len(lines) - 1) if _may_continue(lines[place], lines[place + 1], first=not place)
     ]
+    width = max((len(lines[place]) for place in breaks), default=0)
+    if width not in WRAP_WIDTHS:
+        return text
     if len(breaks) < FEW_BREAKS:  # too few to show that the text is wrapped: ends of sentences may be breaks
         breaks = [place for place in breaks if not lines[place].rstrip().endswith((".", "!", "?"))]
     full = {place for place in breaks if _is_full(lines[place], lines[place + 1], width)}
@@ -230,7 +232,9 @@ def join_wrapped_lines(text: str) -> str:
 
 
 def _is_prose(line: str) -> bool:
-    words = line.strip()
+    words = QUOTED.sub("x", line.strip())
+    if CODE_SIGNS.search(words):
+        return False
     most = len(PROSE_CHARS.findall(words)) >= 0.85 * len(words)
     return len(words.split()) > 3 and most and not NOT_PROSE.match(words)
 

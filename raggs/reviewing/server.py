@@ -386,6 +386,7 @@ class PageInfo(Frozen):
         reveal: whether annotators may see the model's grade of a passage that they have labelled.
         look: whether runs can be browsed.
         chosen: whether the passages are those of a plan or a sample, so that all of them are the annotator's target.
+        shared: whether two annotators label each passage.
         place: identifier of the labels, which separates what a browser stores for several servers.
     """
 
@@ -396,6 +397,7 @@ class PageInfo(Frozen):
     reveal: bool = False
     look: bool = False
     chosen: bool = False
+    shared: bool = False
     place: str = ""
 
 

@@ -239,12 +239,19 @@ def test_wrapped_prose_is_joined_and_all_else_keeps_its_lines() -> None:
     [
         "Short lines stay\nas their author broke them\nin a poem",
         "One long sentence on a line of its own, which no editor wrapped anywhere near here.\nA short one.\nAnother.",
+        '   parameter ::= identifier [":" expression] and a rule as wide as prose\n   decorator ::= "@" expression',
         "| a table with words | that is as wide as a wrapped line of prose would be |\n| and a | second line of it |",
         "",
     ],
 )
 def test_lines_that_were_not_wrapped_stay(text: str) -> None:
     assert join_wrapped_lines(text) == text
+
+
+def test_code_does_not_set_the_width_of_prose_and_quoted_code_is_prose() -> None:
+    prose = 'The bounds are determined by the formula "r[i] = start + step*i"\nwhere "i >= 0" holds, without its end.\n'
+    rule = f"   rule ::= {' | '.join(f'name{number}' for number in range(12))}\n"
+    assert join_wrapped_lines(prose + rule) == prose.replace("\n", " ", 1) + rule
 
 
 LINES = st.lists(st.text(st.sampled_from("abc é-*:1.(\t "), max_size=90), max_size=8).map("\n".join)

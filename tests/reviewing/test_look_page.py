@@ -105,7 +105,7 @@ def test_a_hit_leads_to_its_passage_and_the_list_can_be_sorted(browser: Any, add
     assert len(shown) == 12
     unknown = Window(browser, deep(address, "/look/q%3F99"))
     unknown.page.wait_for_selector("#trouble:not([hidden])")
-    assert "unknown question 'q?99'" in unknown.page.inner_text("#trouble")
+    assert unknown.page.inner_text("#trouble") == "This run has no query “q?99”. Choose one from the list."
 
 
 def test_filters_are_remembered_and_a_link_is_copied(browser: Any, address: str) -> None:

@@ -149,7 +149,7 @@ def test_hostile_passages_are_text(browser: Any, tmp_path: Path) -> None:
         ada.press("h")
         for _ in texts:
             ada.page.wait_for_selector("#work:not([hidden])")
-            assert ada.page.locator("#text *:not(mark)").count() == 0
+            assert ada.page.locator("#text *:not(mark, .code)").count() == 0
             seen.append(ada.text)
             ada.press("1")
             ada.saved()
@@ -450,3 +450,43 @@ def test_five_in_order_by_dragging_and_by_arrows(browser: Any, tmp_path: Path) -
             sync_api.expect(page.locator("#view")).to_contain_text("Nothing left to put in order")
             assert lines(tmp_path / "reviews")[-1].places == (1, 0, 2, 2, 3)
             assert bo.complaints == []
+
+
+FORMATTED = """Title 0-0
+*********
+
+The formula "x = i + n*k" is prose, and so are these words about it, which is wrapped
+at a width that an editor has chosen, so that they flow on every page.
+
+Example
+-------
+
+   >>> steps = range(3)
+   >>> list(steps)
+
+   def answer(question):
+       return max(question)
+
++------+--------+
+| name | grade  |
++------+--------+
+
+  * A list item with `code()` stays prose."""
+
+
+def test_code_and_tables_keep_their_columns_and_underlined_lines_are_bold(browser: Any, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "runs" / "demo", 1, texts=[FORMATTED])
+    with served(run) as address:
+        ada = Reviewer(browser, address, "ada", viewport={"width": 390, "height": 844})
+        code = ada.page.locator("#text .code").all_text_contents()
+        assert [each.split("\n")[0].strip() for each in code] == [
+            ">>> steps = range(3)",
+            "def answer(question):",
+            "+------+--------+",
+        ]
+        assert ada.page.locator("#text strong").all_text_contents() == ["Title 0-0", "Example"]
+        lines = ada.text.split("\n")
+        assert not {"*********", "-------"} & {*lines}
+        assert "wrapped at a width" in lines[2]
+        ada.look("formatted")
+        assert ada.complaints == []

@@ -38,8 +38,8 @@ export async function decide(at) {
     sorted();
     at.box.replaceChildren(
       kinds(),
-      state, hidden,
-      ...(first ? [el("h1", { textContent: first.view.question, dir: "auto" }), beside(first)] : [heading(), tools()]));
+      state,
+      ...(first ? [el("h1", { textContent: first.view.question, dir: "auto" }), beside(first)] : [hidden, heading(), tools()]));
     window.scrollTo(0, 0);
   }
 
@@ -93,7 +93,7 @@ export async function decide(at) {
         el("div", { className: "act" }, el("h2", { textContent: said.decision }), grades, tools()),
         el("label", { htmlFor: "why-so" }, said.reason, el("kbd", { textContent: "n", ariaHidden: "true" })), note,
         effect,
-        meanings(said, at.rubric, at.rules)));
+        meanings(said, at.rubric, at.rules), hidden));
   }
 
   function tools() {

@@ -6,6 +6,7 @@ export function el(tag, properties = {}, ...children) {
   return made;
 }
 
+const SNIPPET = 200; // characters of the start of a passage
 const plain = (text) => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
 
 // The text as nodes, with the words that start like a term of the query marked.
@@ -20,12 +21,71 @@ export function marked(text, terms, on) {
 export const titled = (view) => Boolean(view.title.trim()) && firstLine(view.text).replace(/^#+\s*/, "").trim() === view.title.trim();
 const firstLine = (text) => text.split("\n", 1)[0];
 
+const UNDERLINE = /^[ \t]*([*=~^#+"-])\1{2,}[ \t]*$/;
+const TABLE_ROW = /^\s*(?:\||\+[-=+]{3,})/;
+const LONGEST_CODE = 100; // characters of a line of code; longer lines are prose
+const SIGNS = 0.06; // share of a line's characters that are signs, from which an indented line is code
+
+// Whether the lines between two blank lines are code: a session, or indented lines of which half have many signs.
+function isCode(lines) {
+  if (/^\s*(?:>>> |\$ )/.test(lines[0])) return true;
+  const signs = (line) => line.replace(/[\p{L}\p{N}\s.,:;!?'"’‘“”*-]/gu, "").length > SIGNS * line.trim().length;
+  const indented = (line) => /^(?: {2}|\t)(?!\s*[*•-] )/.test(line) && line.length <= LONGEST_CODE;
+  return lines.every(indented) && 2 * lines.filter(signs).length >= lines.length;
+}
+
+// The kind of each line: "code" also for tables, "title" for a line that the next one underlines.
+function kinds(lines) {
+  const found = [];
+  let fenced = false, start = 0;
+  for (const [place, line] of lines.entries()) {
+    if (!line.trim()) start = place + 1;
+    const fence = line.trim().startsWith("```"), end = lines.findIndex((each, at) => at > place && !each.trim());
+    if (fence) fenced = !fenced;
+    if (fence || fenced || TABLE_ROW.test(line)) found.push("code");
+    else if (place && UNDERLINE.test(line) && lines[place - 1].trim()) { found[place - 1] = "title"; found.push("line"); }
+    else if (line.trim()) found.push(place > start ? (found[place - 1] === "code" ? "code" : "prose") : isCode(lines.slice(start, end < 0 ? undefined : end)) ? "code" : "prose");
+    else found.push("prose");
+  }
+  return found;
+}
+
+// A code span that is wider than the page can be scrolled by keyboard.
+const wide = new ResizeObserver((changes) => { for (const { target } of changes) target.tabIndex = target.scrollWidth > target.clientWidth ? 0 : -1; });
+
+// The text as nodes with its words marked: code and tables in a fixed-width font, underlined lines bold.
+export function formatted(text, terms, on) {
+  const lines = text.split("\n"), of = kinds(lines), made = [];
+  for (let start = 0; start < lines.length;) {
+    let end = start + 1;
+    while (end < lines.length && of[end] === of[start]) end += 1;
+    const words = lines.slice(start, end).join("\n"), nodes = () => marked(words, terms, on);
+    if (of[start] !== "line") {
+      const block = { code: () => [el("span", { className: "code" }, ...nodes())], title: () => [el("strong", {}, ...nodes())], prose: nodes }[of[start]]();
+      if (of[start] === "code") wide.observe(block[0]);
+      made.push(...(made.length ? ["\n"] : []), ...block);
+    }
+    start = end;
+  }
+  return made;
+}
+
 // The text as nodes; a first line that is the title is bold, so that the title need not stand above it.
 export function passageText(view, on) {
-  if (!titled(view)) return marked(view.text, view.terms, on);
-  const first = firstLine(view.text);
-  return [el("strong", {}, ...marked(first, view.terms, on)), ...marked(view.text.slice(first.length), view.terms, on)];
+  if (!titled(view)) return formatted(view.text, view.terms, on);
+  const first = firstLine(view.text), rest = view.text.slice(first.length + 1), under = firstLine(rest);
+  return [el("strong", {}, ...marked(first, view.terms, on)), "\n", ...formatted(UNDERLINE.test(under) ? rest.slice(under.length + 1) : rest, view.terms, on)];
 }
+
+// The start of a passage on one line, without its title, underlines, and the lines of tables.
+export function start(view) {
+  const words = view.text.replace(/^[ \t]*[^\p{L}\p{N}\s]{3,}[ \t]*$/gmu, " ").replace(/[\s|]+/g, " ").trim().replace(/^#+ /, ""), title = view.title.trim();
+  const rest = title && words.startsWith(title) ? words.slice(title.length).trim() : words;
+  return (rest || words).slice(0, SNIPPET);
+}
+
+// A sentence in which backquotes enclose commands.
+export const coded = (text) => text.split("`").map((part, place) => (place % 2 ? el("code", { textContent: part }) : part));
 
 // Heading and text of a passage.
 export const passage = (said, view, on) => [

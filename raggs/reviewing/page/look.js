@@ -1,5 +1,5 @@
 // The view Look: the queries of a run, to search, filter and read. It stores nothing; all data from the server is text.
-import { copy, keysDialog, marked } from "./el.js";
+import { copy, formatted, keysDialog } from "./el.js";
 import { WORDS } from "./lookwords.js";
 import { post } from "./waiting.js";
 
@@ -26,7 +26,7 @@ function remember() {
 
 function trouble(error) {
   $("trouble").hidden = !error;
-  $("trouble").textContent = !error ? "" : error.status ? words().refused(error.message) : words().offline;
+  $("trouble").textContent = !error ? "" : error.status === 404 ? words().unknown(state.open) : error.status ? words().refused(error.message) : words().offline;
 }
 
 // --- the list --------------------------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ async function open(id, move = true) {
   } catch (error) {
     if (state.open !== id) return;
     state.sheet = null;
-    $("question").hidden = true;
+    $("question").hidden = $("link").hidden = true;
     trouble(error);
   }
 }
@@ -124,7 +124,7 @@ function show() {
   document.title = `${sheet.id} · raggs look`;
   $("id").replaceChildren(make("bdi", { textContent: sheet.id }));
   $("text").textContent = sheet.text || sheet.id;
-  $("parts").replaceChildren(sheets.draw(sheet, words().sheet || sheets.ENGLISH, "h3", 20, (text) => marked(text, sheet.terms ?? [], true)));
+  $("parts").replaceChildren(sheets.draw(sheet, words().sheet || sheets.ENGLISH, "h3", 20, (text) => formatted(text, sheet.terms ?? [], true)));
   $("question").hidden = false;
 }
 

@@ -1,8 +1,9 @@
 // Five passages in order, ties allowed: by keys, by tapping, or by dragging the rows of the list beside the texts.
-import { el, keyed, passage } from "./el.js";
+import { el, keyed, passage, start } from "./el.js";
 import { keep, kept } from "./local.js";
 
 const START = 6; // pixels that a pointer moves before it drags
+let watcher = null; // of the size of the view
 
 export async function order(at) {
   const said = at.words();
@@ -47,6 +48,7 @@ export async function order(at) {
 
   // A text that is cut off ends in a fade and has a button.
   function clip() {
+    if (!at.box.querySelector(".ordering")) return;
     for (const [place, box] of [...at.box.querySelectorAll(".card")].entries()) {
       const text = box.querySelector(".text"), button = box.querySelector(".whole"), open = whole.has(place);
       text.classList.toggle("open", open);
@@ -57,6 +59,10 @@ export async function order(at) {
       button.setAttribute("aria-expanded", String(open));
     }
   }
+
+  watcher?.disconnect();
+  watcher = new ResizeObserver(clip); // a narrower page clips more
+  watcher.observe(at.box);
 
   function unfold(place) {
     if (!whole.delete(place)) whole.add(place);
@@ -98,13 +104,16 @@ export async function order(at) {
     return box;
   }
 
+  // The title of a passage, or its start if another passage here has the same title.
+  const name = (view) => (found.views.filter((each) => each.title === view.title).length > 1 || !view.title ? start(view) || view.title : view.title);
+
   function row(place, sign, tied) {
     const view = found.views[place];
     const made = el("button", { type: "button", className: `row${tied ? " tied" : ""}`, id: `row-${place + 1}` },
       el("strong", { className: "sign", textContent: sign, ariaHidden: "true" }), el("span", { className: "number", textContent: String(place + 1) }),
-      el("span", { className: "name", textContent: view.title || view.text, dir: "auto" }), el("span", { className: "unseen", textContent: rank(place) }));
+      el("span", { className: "name", textContent: name(view), dir: "auto" }), el("span", { className: "unseen", textContent: rank(place) }));
     made.setAttribute("aria-keyshortcuts", "ArrowUp ArrowDown");
-    if (narrow.matches) made.title = view.title || view.text.slice(0, 80);
+    made.title = name(view);
     made.addEventListener("click", () => put(place, made.id));
     made.addEventListener("keydown", (event) => {
       const step = { ArrowUp: -1, ArrowDown: 1, ArrowLeft: -1, ArrowRight: 1 }[event.key];

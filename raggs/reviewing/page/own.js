@@ -1,15 +1,6 @@
 // The annotator's own labels, latest first and by query: filtered by grade and text, and opened again.
-import { el } from "./el.js";
+import { el, start } from "./el.js";
 import { keep, kept } from "./local.js";
-
-const SNIPPET = 200; // characters of a passage in the list
-
-// The start of a passage on one line, without its title and lines that underline a heading.
-function start(view) {
-  const words = view.text.replace(/^[ \t]*[^\p{L}\p{N}\s]{3,}[ \t]*$/gmu, " ").replace(/\s+/g, " ").trim().replace(/^#+ /, ""), title = view.title.trim();
-  const rest = title && words.startsWith(title) ? words.slice(title.length).trim() : words;
-  return (rest || words).slice(0, SNIPPET);
-}
 
 function time(at, language) {
   const then = new Date(at), today = then.toDateString() === new Date().toDateString();

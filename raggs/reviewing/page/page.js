@@ -1,5 +1,5 @@
 // The page: annotator, views and keys, and the view that shows one passage at a time. All data from the server is text.
-import { copy, el, gradeButtons, keyed, keysDialog, marked, passageText, titled } from "./el.js";
+import { copy, el, formatted, gradeButtons, keyed, keysDialog, marked, passageText, titled } from "./el.js";
 import { durable, identify, keep, kept, setPlace, tab } from "./local.js";
 import { reveal } from "./reveal.js";
 import { VIEWS } from "./views.js";
@@ -186,8 +186,7 @@ async function neighbours() {
     try {
       const found = await post("/api/around", { ...me(), item: view.item });
       if (current()?.view !== view) return;
-      $("before").textContent = found.before;
-      $("after").textContent = found.after;
+      for (const id of ["before", "after"]) $(id).replaceChildren(...formatted(found[id], [], false));
     } catch (error) { fault(error); return; }
   }
   $("around").setAttribute("aria-expanded", String(!open));
@@ -377,7 +376,7 @@ function showRefused() {
 
 const parts = () => ({
   box: $("view"), me, words, post, trouble, tell, marking: () => page.marking, waiting: page.waiting, link: copyLink,
-  rubric: rubric(), rules: inLanguage(page.about.text), open: openLabel, again: () => turn(page.view), redraw: (draw) => { page.redraw = draw; },
+  rubric: rubric(), rules: inLanguage(page.about.text), shared: page.about.shared, open: openLabel, again: () => turn(page.view), redraw: (draw) => { page.redraw = draw; },
 });
 
 const VIEW_NAMES = ["grade", ...Object.keys(VIEWS)];

@@ -1,6 +1,6 @@
 // The view Agreement, and the list of views. All data from the server becomes text.
 import { decide } from "./decide.js";
-import { copy, el } from "./el.js";
+import { coded, copy, el } from "./el.js";
 import { order } from "./order.js";
 import { own } from "./own.js";
 
@@ -38,7 +38,7 @@ function pairWords(said, figure) {
 }
 
 // What to do next: more shared passages, a talk about the differences, or the check of the judge.
-const step = (said, figure) => (needed(figure) !== 0 ? said.share(needed(figure)) : level(figure) < 3 ? said.discuss : said.machine);
+const step = (said, figure, shared) => (needed(figure) !== 0 ? `${said.share(needed(figure))}${shared ? "" : ` ${said.overlap}`}` : level(figure) < 3 ? said.discuss : said.machine);
 
 // Cells with the same grade are blue, one grade apart orange, and further apart red; the more passages, the stronger.
 function shade(counts) {
@@ -78,7 +78,7 @@ async function agree(at) {
     el("h1", { textContent: said.agree }),
     ...(found.pairs.length ? [
       el("p", { className: "lead" }, el("strong", { textContent: said.altogether(inWords(said, found.alpha)) })),
-      el("p", {}, el("strong", { textContent: said.nextStep }), ` ${step(said, found.alpha)}`),
+      el("p", {}, el("strong", { textContent: said.nextStep }), " ", ...coded(step(said, found.alpha, at.shared))),
       found.alpha.value === null ? "" : el("p", { className: "soft", textContent: said.alpha(told(found.alpha), range(found.alpha), found.alpha.cases) }),
       pairs(found.pairs),
       found.pairs.some((pair) => pair.kappa.value !== null) ? el("p", { className: "soft", textContent: differ ? `${said.kappa} ${said.apart}` : said.kappa }) : "",
@@ -87,12 +87,12 @@ async function agree(at) {
       found.pairs.length > MOST_PAIRS ? el("p", { className: "soft", textContent: said.morePairs(MOST_PAIRS, found.pairs.length) }) : "",
     ] : [
       el("p", { textContent: found.people.length ? said.nothing : said.noLabelsYet }),
-      el("p", {}, el("strong", { textContent: said.nextStep }), ` ${said.second(found.people.map((each) => each.who))}`),
+      el("p", {}, el("strong", { textContent: said.nextStep }), " ", ...coded(`${said.second(found.people.map((each) => each.who))}${at.shared ? "" : ` ${said.overlap}`}`)),
       copyAddress(said),
     ]),
     ...(found.people.length ? people(said, found.people, columns) : []),
     found.stale ? el("p", { textContent: said.stale(found.stale) }) : "",
-    found.people.length && step(said, found.alpha) !== said.machine ? el("p", { className: "soft", textContent: `${said.machine[0].toUpperCase()}${said.machine.slice(1)}` }) : "");
+    found.people.length && step(said, found.alpha) !== said.machine ? el("p", { className: "soft" }, ...coded(`${said.machine[0].toUpperCase()}${said.machine.slice(1)}`)) : "");
   return {};
 }
 
