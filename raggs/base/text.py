@@ -197,7 +197,7 @@ WRAPPED_SHARE = 0.8  # of the breaks between lines of prose that follow full lin
 LIST_ITEM = re.compile(r"[-*+•·–] |\(?\w{1,3}[.)] |\[\w+\] |\*\*")
 NOT_PROSE = re.compile(r">>>|\.\.\.|[#$|%>/]|\W*$")
 PROSE_CHARS = re.compile(r"[^\W\d_]|[ .,;:!?'\"’‘“”()«»–—-]")
-QUOTED = re.compile(r"\"[^\"]*\"|`[^`]*`")
+QUOTATION = re.compile(r"\"[^\"]*\"|`[^`]*`")
 CODE_SIGNS = re.compile(r"::=|\s(?:[=|]|->|[=!<>+*-]=)\s|  #|[{;]$")
 WORDS_WITHOUT_SPACES = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u9fff\uf900-\uffef]")
 
@@ -232,7 +232,7 @@ def join_wrapped_lines(text: str) -> str:
 
 
 def _is_prose(line: str) -> bool:
-    words = QUOTED.sub("x", line.strip())
+    words = QUOTATION.sub("x", line.strip())
     if CODE_SIGNS.search(words):
         return False
     most = len(PROSE_CHARS.findall(words)) >= 0.85 * len(words)
