@@ -44,7 +44,7 @@ Values come from these sources. Later ones take precedence:
 - **Keys.** Use the keys below with `--set`. In a list, an entry has a number from 0 (`retrieve.retrievers.0.k`) or
   a name (`retrieve.retrievers.bm25.k`). `<name>` is a name that you choose.
 - **Paths** are relative to the file that contains them.
-- **API keys** in the configuration are errors. They come from the environment, or from a `.env` file next to the
+- **API keys** must not be in the configuration. They come from the environment, or from a `.env` file next to the
   configuration.
 - **◦** marks settings that do not change a result, such as the number of workers. If you change them, no stage runs
   again. Files and prompts are compared by content, not by path.
