@@ -11,7 +11,7 @@ which may never end, are rejected (`raggs.base.files`).
 
 Sidecars: a sidecar is a JSON file next to the labels; an export stores the scale of its grades there. Common tools
 interpret a label as a gain, and any label above 0 as relevant. With plain grades 1 to 5, such tools would count "not
-relevant" as relevant. Exports therefore contain gains, and `eval` restores the grades with the sidecar.
+relevant" as relevant. By default, exports therefore contain gains, and `eval` restores the grades with the sidecar.
 """
 
 from __future__ import annotations
@@ -175,10 +175,7 @@ def _read_object(path: Path) -> dict[str, Any]:
         raise DataError(
             f"not valid JSON ({error.msg})", where=path, line=error.lineno, remedy="fix the syntax"
         ) from error
-    except (
-        ValueError,
-        RecursionError,
-    ) as error:  # raised for a number with thousands of digits, or a thousand nested brackets
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, or a thousand nested brackets
         raise DataError(f"not valid JSON ({error})", where=path, remedy=NESTED_REMEDY) from error
     if not isinstance(found, dict):
         raise DataError("not a JSON object", where=path, remedy=NESTED_REMEDY)
@@ -372,7 +369,7 @@ def sidecar(labels: Path) -> Mapping[str, object]:
 
 
 def stated_labels(folder: Path) -> Path | None:
-    """Return the labels file that a sidecar in the folder names; None if no sidecar names an existing file below it."""
+    """Return the labels file that a sidecar in the folder names; None if no sidecar names a file in the folder."""
     for path in sorted(folder.glob("*meta.json")):
         name = as_text(read_sidecar(path).get("labels"))
         parts = PurePosixPath(name or "..").parts

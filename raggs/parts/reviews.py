@@ -1,9 +1,9 @@
 """Human labels: append-only files, and the labels that are currently valid.
 
 reviews.jsonl contains one line per label, with annotator, time, and what the annotator was shown. Lines are only added,
-never changed; a later line may replace an earlier one. `append` returns only when the line is on disk, and several
-processes may write at the same time. If a power failure truncates the last line, readers ignore it, and the next write
-removes it. Names that differ only in case belong to one annotator; the spelling of the first line is used.
+never changed; a later line may replace an earlier one. `append` returns only when the line is on disk. Several
+processes may append lines, one after the other. If a power failure truncates the last line, readers ignore it, and the
+next write removes it. Names that differ only in case belong to one annotator; the spelling of the first line is used.
 
 Queries and passages are identified by digests of their texts, not by ids. A passage with a changed text is another
 passage. The same passage in another run or file keeps its labels. The ids are stored for display, and to detect labels
@@ -81,7 +81,9 @@ class _Line(Frozen):
     note: str = Field("", max_length=MAX_NOTE_CHARS, description="note of the annotator")
     seconds: float | None = Field(None, ge=0, description="seconds between display and answer")
     prompt: str = Field("", description="name and version of the rubric that was shown")
-    blind: bool = Field(True, description="whether the label was given without seeing a model grade, rank or system")
+    blind: bool = Field(
+        True, description="whether it is known that no model grade, rank, system or other label was shown before"
+    )
     chance: float | None = Field(
         None, gt=0, le=1, description="inclusion probability; null if the item was not randomly drawn"
     )
@@ -199,9 +201,11 @@ class CurrentReviews:
     """All labels that are currently valid.
 
     Attributes:
-        grades: latest label of each annotator for each item. blind: latest label of each annotator for each item that
-        was given before seeing a model grade; changes after that are ignored. orders: orders by query and set of
-        passages, per annotator. latest_order: latest order per annotator. settling: adjudicated grade per item.
+        grades: latest label of each annotator for each item.
+        blind: latest blind label of each annotator for each item; later changes that are not blind are ignored.
+        orders: orders by query and set of passages, per annotator.
+        latest_order: latest order per annotator.
+        settling: adjudicated grade per item.
         unmatched: ids that a line withdraws or replaces although no earlier label of the same annotator has them.
     """
 
@@ -234,7 +238,7 @@ class CurrentReviews:
 
     @property
     def unseen(self) -> CurrentReviews:
-        """The labels that were given before seeing a model grade; changes after that are ignored."""
+        """The blind labels and adjudications; later changes that are not blind are ignored."""
         settling = {key: word for key, word in self.settling.items() if word.blind}
         return replace(self, grades=self.blind, settling=settling)
 
@@ -538,8 +542,10 @@ class CompletedDraw:
 
     Attributes:
         chance: inclusion probability per usable item; of drawn queries, only those before the first unlabelled item are
-        usable. unread: number of drawn items without a label. among: number of items in the sampled population,
-        estimated as the sum of 1 / probability over the drawn items; 0 if the sample is not completely labelled.
+            usable.
+        unread: number of drawn items without a label.
+        among: number of items in the sampled population, estimated as the sum of 1 / probability over the drawn items;
+            0 if the sample is not completely labelled.
     """
 
     chance: dict[Key, float]

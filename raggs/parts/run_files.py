@@ -393,7 +393,7 @@ def quick_run(path: Path, size: int = CHUNK) -> Run | None:
     The result is None if the fast parser cannot read the file, the file is empty, or it repeats a passage of a query.
 
     Raises:
-        DataError: the scores increase with the rank.
+        DataError: most scores rise with the rank.
     """
     try:
         found = read_table(path, RUN_COLUMNS, SCORE, parse_numbers, size, RANK)
@@ -433,8 +433,8 @@ def read_run(path: Path, columns: ColumnNames = NO_COLUMNS) -> Run:
         columns: column names from `--column`.
 
     Raises:
-        NotFoundError, DataError: the file cannot be read, a line is invalid, there are no rows, or scores increase with
-            the rank.
+        NotFoundError, DataError: the file cannot be read, a line is invalid, there are no rows, or most scores rise
+            with the rank.
     """
     with replayable(path) as file:
         return _read(file, columns)

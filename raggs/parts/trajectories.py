@@ -78,7 +78,9 @@ def _task_and_step(row: Mapping[str, object], path: Path, line: int) -> tuple[st
     qid, step = object_id(row[name], path, line), row.get(STEP_KEY)
     check_ids(path, line, qid)
     if isinstance(step, bool) or not isinstance(step, int) or step < 0:
-        raise DataError(f"task {qid}: its step is not a whole number", where=path, line=line, remedy=REMEDY)
+        raise DataError(
+            f"task {qid}: its step is not a whole number of at least 0", where=path, line=line, remedy=REMEDY
+        )
     return qid, step
 
 

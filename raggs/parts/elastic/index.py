@@ -4,7 +4,7 @@ The state can be determined without reading the whole index: each index has a uu
 (insertions, updates, deletions) in ascending order. `state` therefore differs after any write, even one that changes no
 passage, and is equal only if nothing was written. However, searches see a write only after the index's refresh interval
 (one second by default). The state therefore also contains the number of visible documents, which changes with most
-refreshes.
+refreshes that follow a write.
 
 Searches always use the same copies of the shards (`preference`), because scores may differ slightly between copies. If
 a shard does not answer, the search is an error, so that partial results are never used.
@@ -156,7 +156,7 @@ class ElasticIndex:
         return self.server.call(request)
 
     def unlike(self, doc_ids: Iterable[str]) -> None:
-        """Raise an error if two documents have the same passage id.
+        """Raise an error if two of the documents' passage ids are equal.
 
         Raises:
             DataError: two documents have the same id.

@@ -1,6 +1,7 @@
 """The passages of an index: read one by one by id, or all at one point in time.
 
-A passage is made from the document's fields that `IndexPlace` names. Vectors and other fields are not fetched.
+A passage is made from the document's fields that `IndexPlace` names, and from `SPAN` and `RAW_FIELD`, if `raggs index`
+wrote them. Vectors and other fields are not fetched.
 """
 
 from __future__ import annotations

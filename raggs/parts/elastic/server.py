@@ -62,7 +62,7 @@ class ElasticServer:
             PrerequisiteError: the server is unreachable, is not Elasticsearch, has an unsupported version, or TLS
                 failed.
             AuthenticationError: the credentials are rejected or lack privileges.
-            NotFoundError: the index does not exist.
+            NotFoundError: the index or the file `ca_certs` does not exist.
             DataError: the server rejects the request as invalid.
             ProviderError: the request timed out, or the server failed.
         """

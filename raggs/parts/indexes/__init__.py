@@ -1,6 +1,6 @@
 """Indexes: base class and registry. An index over vectors returns the nearest rows of each query.
 
-This package stores the passages of a corpus, their vectors, and indexes over the vectors on disk.
+This package stores on disk: the passages of a corpus, their vectors, and indexes over vectors and words.
 
 An `Index` is a recipe that is cheap to create. `open` returns an index that can be searched, and builds it if
 necessary. For all recipes, hits are ordered by descending score, then by ascending doc_id. A result depends only on the
@@ -70,7 +70,7 @@ class OpenIndex(ABC):
 
 
 class Index(Adapter, ABC):
-    """Recipe of an index over vectors. Built as ``cls(config)``.
+    """Recipe of an index over vectors. Created as ``cls(config)``.
 
     Attributes:
         EFFORT: name of the integer setting that widens a search without a rebuild; empty if there is no such setting.

@@ -16,8 +16,8 @@ least k. The graph's arrays grow by doubling, so they are allocated at full size
 
 IVF stores vectors in lists around centroids; a search reads the nearest lists. With `pq`, a vector is split into parts,
 and each part is stored as the nearest of 16 centroids, in 4 bits (product quantization, Jégou, Douze & Schmid 2011).
-Blocks of codes are compared in CPU registers (André et al. 2015). The scores are approximate, so `reorder` times k
-candidates are scored again from the vectors on disk.
+Blocks of codes are compared in CPU registers (André et al. 2015). The scores are approximate, so at least `reorder`
+times k candidates are scored again from the vectors on disk, unless `reorder` is 0.
 """
 
 from __future__ import annotations
@@ -502,7 +502,8 @@ class IvfIndex(ApproximateIndex):
         type: Literal["ivf"] = "ivf"
         lists: Annotated[int, Field(ge=1)] | Literal["auto"] = Field(
             "auto",
-            description="number of lists; auto: 4 times the square root of the number of vectors, at least 39 per list",
+            description="number of lists; auto: 4 times the square root of the number of vectors, reduced to a mean of "
+            "at least 39 vectors per list",
         )
         nprobe: int = Field(16, ge=1, le=1_000_000, description="lists read per query")
         pq: int | None = Field(
@@ -512,7 +513,7 @@ class IvfIndex(ApproximateIndex):
         )
         reorder: int = Field(
             10, ge=0, le=10_000,
-            description="candidates per hit that are scored exactly from the vectors on disk; 0: no candidates",
+            description="candidates per hit that are scored exactly from the vectors on disk; 0: none",
         )  # fmt: skip
 
     config: Config

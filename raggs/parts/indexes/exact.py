@@ -4,10 +4,10 @@ Rows are read in chunks. One float32 matrix product returns the score of every q
 make the result for a query independent of the other queries in the batch:
 
 - The last bits of a product depend on the shape of the matrices. The product therefore only selects rows. Every row
-  whose score is within rounding error of the query's k-th best is scored again, pair by pair, in float64 rounded to
+  that may be among the query's best k within rounding error is scored again, pair by pair, in float64 rounded to
   float32.
-- Ties are common (duplicates, and scores with fewer than 32 bits). Ties are ordered by a rank that the caller gives for
-each row. Rows that tie with the k-th row are dropped only after this order is applied.
+- Ties are common (duplicates, and scores with fewer than 32 bits). Ties are ordered by a rank that the caller gives
+  for each row. Rows that tie with the k-th row are dropped only after this order is applied.
 
 A product is split into tiles that BLAS computes on the calling thread. With BLAS threads, a product on a busy machine
 is up to twenty times slower. Searches run in parallel if several workers each process queries.

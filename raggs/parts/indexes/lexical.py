@@ -2,14 +2,13 @@
 
 bm25s computes the score of every (word, passage) pair during indexing. A search adds one sparse column per query word.
 The files are numpy arrays and JSON, saved and loaded without pickle. Lists are truncated here and not in bm25s, because
-the order of ties in bm25s depends on the machine. If a corpus has several languages, each passage is analysed in its
-own language. A query is analysed in its own language if the corpus contains this language, otherwise in the corpus's
-main language.
+the order of ties in bm25s depends on the machine. If a corpus has several languages, each passage and each query is
+analysed in its own language. If the corpus does not have this language, its most frequent language is used.
 
 Tokenization: words are lower-case stems without accents; stop words are dropped. A word is a run of letters and digits,
-so that ``__init__`` becomes "init" and "C3" is kept. Elided words (l', qu') and English contractions ('s, n't) are
-removed first. Stop words and the Snowball stemmer depend on the language. Accents are removed last, because the French
-stemmer needs them.
+so that ``__init__`` becomes "init" and ``C3`` becomes "c3". Elided words (l', qu') and English contractions ('s, n't)
+are removed first. Stop words and the Snowball stemmer depend on the language. Accents are removed last, because the
+French stemmer needs them.
 """
 
 from __future__ import annotations

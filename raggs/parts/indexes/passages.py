@@ -200,7 +200,7 @@ class PassageStore:
                 passages.
             progress: called with ("passages", done, 0) at intervals; the total is unknown until the end.
             cutting_s: called at the end; returns the chunking time in seconds, or None if unknown.
-            unreadable: called at the end; returns the skipped files of the source.
+            unreadable: called at the end; returns the files of the source that could not be read and were skipped.
 
         Raises:
             DataError: the corpus has no passage, a duplicate id, or an id that file formats cannot represent.

@@ -5,8 +5,8 @@ embedder and a CRC-32 for each shard of rows. The header is replaced after each 
 continues with the next shard. The vectors are complete when the header lists all shards. Only one process builds at a
 time; others wait. The folder's name depends on embedder and corpus, so a change of either makes a new folder.
 
-Altered rows are never searched: raggs notifies the user and computes them again. When the vectors are opened, all
-shards are compared with their CRC-32, except if the file has not changed since the last check.
+When the vectors are opened, all shards are compared with their CRC-32, except if the file has not changed since the
+last check. If rows were altered, raggs notifies the user and computes them again before a search.
 
 `available` returns the free memory, so that a build that will not fit is refused in advance.
 """

@@ -1,8 +1,8 @@
 """Judges: base class, registry, and the types of their answers.
 
 A judge grades single passages and orders small batches of passages. The judge stage and the rank stage use the same
-judge. A failed call returns an answer with `error`; a judge never invents a grade or an order. A judge without an
-opinion abstains, for example if no annotator has labelled the passage. An abstention is neither a failure nor a grade.
+judge. If a call fails, the answer has an `error` and no grade or order. A judge without an opinion abstains, for
+example if no annotator has labelled the passage. An abstention is neither a failure nor a grade.
 
 The module also combines several grades of one passage (`lower_median`, `weighted_grade`). These functions are pure:
 grades are 1 to 5, or None if missing. If fewer than half of the judges have answered, the result is None.
@@ -162,9 +162,8 @@ def order_price(model: str, price: Price | None, system: str, rest: str) -> Orde
     if price is None or not price.input or not price.output:
         return TYPICAL
     sent = estimate_tokens(system) + estimate_tokens(rest)
-    remembered = (
-        remembered_tokens(model, system) * LIKELY_BYTES / BYTES_PER_TOKEN
-    )  # in tokens as `estimate_tokens` counts them
+    # in tokens as `estimate_tokens` counts them
+    remembered = remembered_tokens(model, system) * LIKELY_BYTES / BYTES_PER_TOKEN
     spared = price.discount(round(remembered)) / price.input * 1_000_000
     return OrderPrice(max(0.0, sent - spared), price.output / price.input, price.input)
 
@@ -217,8 +216,10 @@ class Judgment:
 def mean_of_distributions(
     found: Sequence[Judgment], weights: Sequence[float] | None = None
 ) -> tuple[Distribution | None, DistributionSource | None]:
-    """Return the mean distribution of graded judgments and its source; None if a judgment has no distribution, or if
-    the sources differ. `weights` has one value per judgment.
+    """Return the mean distribution of graded judgments, and its source.
+
+    Both are None if a judgment has no distribution. Only the source is None if the judgments have several sources.
+    `weights` has one value per judgment.
     """
     stated = [said.distribution for said in found if said.distribution is not None]
     if not stated or len(stated) < len(found):
@@ -335,7 +336,7 @@ class JudgeContext:
 
 
 class Judge(Adapter, ABC):
-    """Base class of judges: grades and orders passages. Built as ``cls(config, context)``; building is cheap."""
+    """Base class of judges: grades and orders passages. Created as ``cls(config, context)``, without reading files."""
 
     IN_PANEL: ClassVar[bool] = True  # whether the judge may be a member of a panel
     IN_CASCADE: ClassVar[bool] = True  # whether the judge may be a member of a cascade
@@ -379,7 +380,7 @@ class Judge(Adapter, ABC):
 
     @property
     def reads(self) -> bool:
-        """Whether grades depend on the text of the passage, so that checks may use synthetic passages."""
+        """Whether the judge can grade any text for any query, so that checks may use synthetic passages."""
         return bool(self.models)
 
     @classmethod

@@ -3,21 +3,22 @@
 Fingerprints, checks and remarks of a composite judge cover all of its members. Each kind defines which members are
 called and how their answers are combined.
 
-Panel: each member grades every passage, and a rule combines the grades. Each member's grade is stored next to the
-panel's. If members fail, the remaining ones decide as long as at least half have answered. If fewer have answered, the
-panel fails and reports each error. A member that states probabilities votes by its grade. The panel has a distribution
-only if every member with a grade has one: their mean, with the panel's weights. Orders are combined by Kemeny's rule,
-and ties are decided by the first member. A panel can contain another panel only under rule `first`.
+Panel: except under rule `first`, each member grades every passage, and the rule combines the grades. Each member's
+grade is stored next to the panel's. If members fail, the remaining ones decide as long as at least half have answered.
+If fewer have answered, the panel fails and reports each error. A member that states probabilities votes by its grade.
+The panel has a distribution only if every member with a grade has one: their mean, with the panel's weights. Orders are
+combined by Kemeny's rule, and ties are decided by the first member. A panel can contain another panel only under rule
+`first`.
 
 A member that abstains does not count; if all abstain, the panel abstains. Under rule `first`, members are called in
 sequence until one gives a grade, which is final. Later members are not called. With `ask_all`, the later members
 grade, too, so that a judge can be compared with human labels that have priority.
 
 Cascade: cheap judges grade every passage. The good judge grades passages with a high or uncertain cheap grade, and a
-random sample of the other passages. Its grade replaces the cheap grade. If the good judge fails, the judgment fails and
-the next run repeats the call; the cheap grade is not a substitute. The choice of passages depends only on the cheap
-grades and on a hash of the ids, so it does not depend on timing. Confidence that a model reports about itself is
-ignored.
+random sample of the other passages. Its grade replaces the cheap grade, unless it abstains. If the good judge fails,
+the judgment fails and the next run repeats the call; the cheap grade is not a substitute. The choice of passages
+depends only on the cheap grades and on a hash of the ids, so it does not depend on timing. Confidence that a model
+reports about itself is ignored.
 
 The randomly chosen passages are an unbiased sample of the passages that only the cheap judge would grade. This sample
 shows how often the cheap judge is wrong on these passages (`raggs.stages.judge_health`).

@@ -118,10 +118,8 @@ class NuggetJudge(Judge):
                 (VITAL if nugget.vital else OKAY, _compiled(nugget)) for nugget in query.nuggets
             )
         content, held, matches = passage.content, [], 0
-        texts = {
-            one_line(content),
-            one_line(passage.raw),
-        }  # a pattern may be written for the cleaned or for the raw text
+        # a pattern may be written for the cleaned or for the raw text
+        texts = {one_line(content), one_line(passage.raw)}
         for weight, patterns in self._patterns[query.qid]:
             found = sum(any(self._within(pattern, text) for text in texts) for pattern in patterns)
             held.append((weight, found > 0))

@@ -6,7 +6,7 @@ An order is drawn from a Plackett-Luce model with weights exp(beta * utility). W
 
 `mapping` converts labels to grades. If it is not set, labels that `raggs export` wrote are converted back to the
 original grades (gain + 1), according to the sidecar next to the file. All other labels must be grades from 1 to 5.
-Negative labels are always ignored.
+Negative labels are ignored, unless `mapping` contains them.
 """
 
 from __future__ import annotations

@@ -6,8 +6,9 @@ others were written independently of the word lists of the rewriter `clean`, whi
 (docs/how-to/diagnose/noise.md).
 
 A noise depends on the seed and the query's id, not on earlier draws. The same query therefore has the same greeting
-with any other noises and in any order of queries. A noise adds, misspells or translates words. It never adds a second
-question, a name or a number, and never changes names or numbers of the query. The phrases are English and French.
+with any other noises and in any order of queries. A noise adds, misspells or translates words. Added phrases ask for no
+other information. Words with a capital, except function words at the start, and words with digits stay unchanged, so
+that names and numbers are preserved. The phrases are English and French.
 
 Levels range from 0 (the original query) to 4. Each level includes all noises of the levels below:
 
@@ -69,7 +70,7 @@ class NoiseConfig(AdapterConfig):
 
 
 class Noise(Adapter, ABC):
-    """Adds one kind of noise. Built as ``cls(config)``.
+    """Adds one kind of noise. Created as ``cls(config)``.
 
     Attributes:
         FROM: lowest level that includes the noise.
@@ -162,11 +163,11 @@ NOISE_LEVELS = (0, 1, 2, 3, 4)
 
 
 def noisy(text: str, asked: NoiseRequest, noises: Sequence[Noise] | None = None) -> str:
-    """Return a query with the noise of a level.
+    """Return a query on one line, with the noise of a level.
 
     Args:
         text: query.
-        asked: id and language of the query, and level of the noise; level 0 returns the query unchanged.
+        asked: id and language of the query, and level of the noise; level 0 adds nothing.
         noises: noises that may be added; None: all noises.
 
     Raises:

@@ -1,8 +1,8 @@
 """Perturbers: base class and registry. A perturber makes one controlled change to texts with names.
 
 Examples of changes are a masked name, another order or another case. A diagnosis measures how the change affects
-vectors and scores. Changes are seeded: the same text, seed and name always yield the same change, regardless of earlier
-changes.
+vectors and scores. Changes are seeded: the same text, name, seed and bundle yield the same change, regardless of
+earlier changes.
 
 A perturber defines how it changes a name (`author`) and all other words (`words`). The base class applies both methods
 to the bundles of a diagnosis and to the texts of a corpus, so that both are perturbed alike.
@@ -144,7 +144,7 @@ class PerturberConfig(AdapterConfig):
 
 
 class Perturber(Adapter, ABC):
-    """Changes texts with names. Built as ``cls(config)``."""
+    """Changes texts with names. Created as ``cls(config)``."""
 
     Config: ClassVar[type[PerturberConfig]] = PerturberConfig
     # whether the change makes the name unrecognisable, or affects only its form or the layout

@@ -90,7 +90,7 @@ DIGITS = 6
 
 
 class GibberishName(Perturber):
-    """Replaces each name by a unique code such as ID-AB12F3, the same in the query and the candidates."""
+    """Replaces each name by a code such as ID-AB12F3, the same in the query and the candidates."""
 
     FAMILY = "identity"
     TITLE = "names as random codes"

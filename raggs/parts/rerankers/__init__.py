@@ -1,8 +1,8 @@
 """Rerankers: base class, registry, and the types of their results.
 
-A reranker takes a query and its candidates, and returns the same candidates in a better order. A reranker never drops,
-adds or repeats a passage. Scores are finite, and ties keep the order of the candidates. A reranker does not depend on
-runs or retrievers. The caller removes near-duplicates before the call.
+A reranker takes a query and its candidates, and returns the same candidates in a better order. It does not drop, add or
+repeat passages. Scores are finite, and ties keep the order of the candidates. A reranker does not depend on runs or
+retrievers. If near-duplicates should be removed, the caller does this before the call.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Reranking:
 
         Args:
             passages: candidates in the input order.
-            scores, logits, numbers: one for each candidate.
+            scores, logits, numbers: one for each candidate; `logits` and `numbers` may be None.
 
         Raises:
             DataError: a score or a logit is not finite.
@@ -118,7 +118,7 @@ class Reranking:
 
 
 class Reranker(Adapter, ABC):
-    """Orders candidates. Built as ``cls(config, context)``; loads its model at first use."""
+    """Orders candidates. Created as ``cls(config, context)``; loads its model at first use."""
 
     Config: ClassVar[type[RerankerConfig]] = RerankerConfig
     PAID: ClassVar[bool] = False  # whether the reranker calls language models, and so needs API keys and a budget

@@ -9,7 +9,8 @@ slide from the end of the list to its start and overlap, so that the best passag
 al., Is ChatGPT Good at Search? (2023), section 3.2, with window 20 and step 10.
 
 An incomplete order is used, too. Only the first occurrence of a label counts, and unknown labels are ignored. Omitted
-passages come last, in their earlier order. If the call for a window fails, its passages keep their order.
+passages come last, in their earlier order. If the call for a window fails, its passages keep their order. If the calls
+for all windows fail, raggs raises an error.
 
 Pointwise: the model rates the relevance of each passage, as a whole number from 0 to 100. A rating depends only on the
 query and the passage, so ratings paid for at 200 candidates are reused at 50. Ties keep the order of the candidates.

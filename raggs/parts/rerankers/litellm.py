@@ -1,5 +1,4 @@
-"""Rerank endpoints of providers and local servers. Each pair is called once; calls count towards the budget and the
-ledger.
+"""Rerank endpoints of providers and local servers. Calls count towards the budget and are recorded in the ledger.
 
 A score depends only on the query and the passage, so scores paid for at 200 candidates are reused at 50.
 """

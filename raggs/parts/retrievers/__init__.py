@@ -100,10 +100,10 @@ class RetrieverContext:
 
 
 class Retriever(Adapter, ABC):
-    """Searches the corpus. Built as ``cls(config, context)``; builds or opens its index at the first search."""
+    """Searches the corpus. Created as ``cls(config, context)``; builds or opens its index at the first search."""
 
     Config: ClassVar[type[RetrieverConfig]] = RetrieverConfig
-    # whether the retriever reads passages by position and therefore needs all of them
+    # whether the retriever needs all passages, for example because it reads them by position
     WHOLE_CORPUS: ClassVar[bool] = False
     NEEDS_VECTORS: ClassVar[bool] = False  # whether the retriever needs embeddings of all passages
 
@@ -115,7 +115,7 @@ class Retriever(Adapter, ABC):
 
     @classmethod
     def whole_corpus(cls, config: RetrieverConfig) -> bool:  # noqa: ARG003 - most need not look
-        """Return whether a retriever with these settings reads passages by position and therefore needs all of them."""
+        """Return whether a retriever with these settings needs all passages, for example to read them by position."""
         return cls.WHOLE_CORPUS
 
     @classmethod

@@ -18,9 +18,8 @@ from raggs.base.languages import names_in
 from raggs.base.settings import Settings
 from raggs.stats.search_depth import HEAD_RANK, Readings, agreement, entropy, head_margin, rewrite_distance, tail_margin
 
-ScoreSource = Literal[
-    "vectors", "words", "candidates"
-]  # source of a list's scores: vectors, words, or candidates of a reranker
+# source of a list's scores: vectors, words, or candidates of a reranker
+ScoreSource = Literal["vectors", "words", "candidates"]
 REQUIRED_SOURCES: Mapping[str, tuple[ScoreSource, ...]] = {
     "head_margin": ("vectors",),
     "tail_margin": ("vectors",),

@@ -41,7 +41,10 @@ class ElasticsearchRetriever(Retriever):
             "bm25", description="search method; hybrid: bm25 and knn, fused by reciprocal rank"
         )
         num_candidates: int | None = Field(
-            None, ge=1, le=MAX_RESULTS, description="kNN candidates per shard; null: 4 times k, and at least 200"
+            None,
+            ge=1,
+            le=MAX_RESULTS,
+            description="kNN candidates per shard, at least k + 100; null: 4 times k, and at least 200",
         )
         query_template: Mapping[str, Any] | None = Field(
             None, description='Elasticsearch query to use for words, with "{query}" as placeholder; null: a match query'
@@ -92,7 +95,7 @@ class ElasticsearchRetriever(Retriever):
 
     def check(self) -> None:
         """Check that the index is completely loaded and has the fields that the mode needs."""
-        self._index  # noqa: B018 - opening it asks
+        self._index  # noqa: B018 - opening it checks it
 
     def close(self) -> None:
         if "_index" in self.__dict__:

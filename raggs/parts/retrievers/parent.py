@@ -141,12 +141,12 @@ class ParentRetriever(Retriever):
         yield from (hits[: self.config.k] for hits in found)
 
     def close(self) -> None:
-        """Close the stored units. May be called twice."""
+        """Close the store of the units. May be called twice."""
         if "_units" in self.__dict__:
             self.__dict__.pop("_units").close()
 
     def _is_final(self, hits: Sequence[Hit], last: Hit) -> bool:
-        """Return whether further units cannot change the first k hits: each of them is better than the last unit."""
+        """Return whether further units cannot change the first k hits, because each of them is better than `last`."""
         return len(hits) >= self.config.k and hits[self.config.k - 1].score > last.score
 
     @cached_property

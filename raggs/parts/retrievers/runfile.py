@@ -21,7 +21,7 @@ LINES_PER_LOOKUP = 1000  # lines of the file per lookup of doc_ids in the corpus
 
 
 class RunFileRetriever(Retriever):
-    """A TREC run file of any system, sorted by score; scores that increase with the rank are an error."""
+    """A TREC run file of any system, sorted by score; it is an error if most scores rise with the rank."""
 
     class Config(RetrieverConfig):
         type: Literal["runfile"] = "runfile"
