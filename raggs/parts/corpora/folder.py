@@ -3,8 +3,8 @@
 A passage's id consists of the file's path below the folder and the number of the passage in the file. White space,
 unprintable characters and ``%`` in the path are percent-encoded, so that ids are unique. The span satisfies
 ``text == source[start:end]``, in characters of the text that the file's reader returns (see `raggs.parts.documents`).
-For a text file, this is the file's content. With ``breadcrumb: text``, the path of headings is prepended to the
-passage's text. Front matter is in no passage.
+For plain text, Markdown and rst, this is the file's content. With ``breadcrumb: text``, the path of headings is
+prepended to the passage's text. Front matter is in no passage.
 
 Without a configured chunker, Markdown, HTML and rst are split at their headings. Plain text and PDF have no headings,
 so whole paragraphs are packed. By default, a passage's title is the path of headings above it, or the file's path below
@@ -410,7 +410,8 @@ class FolderCorpus(CutCorpus):
                 ", …" if len(self._cut_titles) > MAX_LISTED_PASSAGES else ""
             )
             many = plural(len(self._cut_titles), "file")
-            found.append(f"headings of {many} truncated to {MAX_TITLE_CHARS} characters in titles: {named}")
+            limits = f"{MAX_TITLE_CHARS} characters per heading, {MAX_PATH_CHARS:,} per path"
+            found.append(f"headings of {many} truncated or omitted in titles ({limits}): {named}")
         return found
 
     def passages(self) -> Iterator[Passage]:

@@ -94,7 +94,7 @@ class Embedder(Adapter, ABC):
 
     @property
     def identity(self) -> str:
-        """Name, version and dimensions of the embedder; most embedders do not load their model for it.
+        """Type, dimensions, and a hash of settings and versions; most embedders do not load their model for it.
 
         Vectors of equal identity are comparable.
         """

@@ -15,7 +15,7 @@ small blocks, so that the size of its dense matrices depends only on words and d
 On one machine, the same corpus gives the same bytes: BLAS has one thread, the largest component of each direction is
 positive, and directions without variance are zero. The fit is in float64. Other processors and libraries of linear
 algebra change components by about 1e-13. Rounding to multiples of 1 / `GRID` removes such differences, except if a
-component is that close to the middle between two multiples.
+component is within about 1e-13 of the middle between two multiples.
 """
 
 from __future__ import annotations

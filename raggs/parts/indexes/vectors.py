@@ -142,7 +142,7 @@ def open_vectors(
 
 
 def _mapped(place: Path, header: Header) -> Vectors | None:
-    """Return the memory-mapped vectors; None if the header is incomplete, or the file does not have the expected
+    """Return the memory-mapped vectors; None if the header is incomplete, or the file is missing or of another
     length.
     """
     file = place / VECTORS

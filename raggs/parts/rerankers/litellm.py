@@ -86,8 +86,6 @@ class LiteLLMReranker(Reranker):
         )
 
     def _usd(self, took: CallUsage) -> float:
-        """Return the cost of the request. A search is billed as a whole, even if other passages were in the same
-        request.
-        """
+        """Return the cost of the scores. A billed search counts in full, even if it also scored other passages."""
         price = self.context.llm.price(self.config.model)
         return price.usd(took.tokens, 0, took.searches) if price and price.per_1k_searches else took.usd

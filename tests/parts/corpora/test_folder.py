@@ -217,7 +217,9 @@ def test_titles_are_bounded_and_the_files_are_told(tmp_path: Path) -> None:
     assert titles["b.md"] == "Fine"
     assert titles["c.md"].startswith("ttt")
     assert titles["c.md"].endswith("xx6")
-    assert read.notes() == ["headings of 2 files truncated to 200 characters in titles: a.md, c.md"]
+    assert read.notes() == [
+        "headings of 2 files truncated or omitted in titles (200 characters per heading, 1,000 per path): a.md, c.md"
+    ]
 
 
 @pytest.mark.parametrize(

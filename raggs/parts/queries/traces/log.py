@@ -164,7 +164,7 @@ class TraceCounts:
         masked_searches: number of these searches and requests.
         documents: retrieved documents: "id" or "text" (found in the corpus by id or by text), "unmapped" (not in the
             corpus), "logged" (no corpus is given), "repeated" (twice in a list).
-        retrievers: searches by the name of their span, including those of other retrievers, which are dropped.
+        retrievers: searches by the name of their span, also if the option `retriever` drops them.
         falling, rising: lists whose scores fall, and lists whose scores rise with the rank.
         unordered: lists whose scores are incomplete, or do not fit their order.
         halvings: how often half of the queries were omitted.

@@ -319,7 +319,7 @@ def _text_blocks(path: Path) -> Iterator[str]:
 
 
 def _whole_characters(data: bytes) -> int:
-    """Return the number of bytes before an incomplete character at the end of the data."""
+    """Return the number of bytes without an incomplete character at the end of the data."""
     for back in range(1, min(4, len(data)) + 1):
         byte = data[-back]
         if byte < 0x80:
