@@ -156,7 +156,7 @@ class ElasticIndex:
         return self.server.call(request)
 
     def unlike(self, doc_ids: Iterable[str]) -> None:
-        """Raise an error if two of the documents' passage ids are equal.
+        """Raise an error if two of these passage ids are equal.
 
         Raises:
             DataError: two documents have the same id.

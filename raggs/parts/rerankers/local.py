@@ -3,8 +3,8 @@
 The outputs for a pair depend only on the query, the passage, the model files and the settings of the input. Settings in
 `AFTERWARDS` (activation, rounding) are applied to cached outputs. Typographic quotation marks are replaced by ASCII
 ones, as in the embedders, because a typographic apostrophe is another token to the model. Outputs are stored in the
-workspace every `FLUSH` pairs, so that a killed process loses at most `FLUSH` outputs and one batch. A cancelled process
-loses at most the rest of one batch.
+workspace every `FLUSH` pairs, so that a killed process loses at most `FLUSH` outputs and one batch. If a call is
+cancelled, at most the rest of one batch is lost.
 
 Cross-encoders: the model reads the query and a passage together. The model returns one logit, or two: one for "no" and
 one for "yes". By default, pairs are run one at a time, not in batches. On a CPU this is as fast, and the score of a

@@ -521,9 +521,9 @@ def _summarise_searches(rows: Iterator[Sequence[object]], low: Number, slow: Num
     """Return the query that has these searches (see `ROWS`); the first row has the most frequent spelling.
 
     Args:
-        low: score below which the score of a search is low.
-        slow: latency in milliseconds above which it is high.
-        sign: factor that makes higher scores better.
+        low: limit below which a score, times `sign`, is low; None if undefined.
+        slow: latency in milliseconds above which a latency is high; None if undefined.
+        sign: factor that makes higher scores better: 1, or -1 for distances.
     """
     signals: Counter[str] = Counter()
     latencies: list[float] = []
