@@ -7,7 +7,7 @@ order of the same candidates would gain (Dallaire 2025, sections 2.3 and 3).
 Four losses (`loss_ladder`): one measure scores five lists for each query.
 
 1. The best list that the labels allow.
-2. The best order of all passages that any of the compared systems has among its first `pool`.
+2. The best order of all judged passages that any of the compared systems has among its first `pool`.
 3. The best order of the first `pool` passages of this system.
 4. This system's own order of its first `pool` passages, without the unjudged passages.
 5. This system's actual list.
@@ -16,9 +16,9 @@ The four differences between these lists are the losses. The first is due to pas
 to this system's candidates, and the third to its order. The fourth is due to unjudged passages, which take ranks and
 count as not relevant. If the best value of the measure is 1, the first two losses add up to 1 - PROC.
 
-Recall profile (`recall_profile`): the distribution of recall, and the share of queries above each threshold.
-Robustness-delta@K is the share of queries with recall >= delta (Wang et al. 2025). Plotted over delta from 0 to 1,
-the area under this share is the mean recall.
+Recall profile (`recall_profile`): the distribution of recall, and the share of queries that reach each threshold.
+Robustness-delta@K is the share of queries with recall >= delta (Wang et al. 2025). Plotted over delta from 0 to 1, the
+area under this share is the mean recall.
 
 Sensitivity (`sensitivity`): does the order of the systems depend on the parameters of RA-nWG? (Dallaire 2025, appendix
 A)
@@ -93,7 +93,7 @@ def bottleneck(hits: Hits, measure: str = "ra_nwg", *, k: int = 10, pool: int = 
         hits: the run.
         measure: "ra_nwg", "n_recall4" or "n_recall5".
         k: the cutoff.
-        pool: how many of the run's first passages are its candidates; at least `k`.
+        pool: how many of the run's first passages are its candidates; a value below `k` counts as `k`.
 
     Raises:
         DataError: the labels are not grades 1 to 5.
@@ -136,7 +136,7 @@ class LossLadder:
     """Values of one measure on the five lists that the module describes.
 
     Attributes:
-        values: shape (queries, 5), never increasing along a row; NaN if the measure is undefined.
+        values: shape (queries, 5), not increasing along a row, up to rounding; NaN if the measure is undefined.
     """
 
     values: Floats
@@ -152,7 +152,7 @@ class LossLadder:
 
 
 def steady(named: MeasureSpec) -> bool:
-    """Return whether `loss_ladder` accepts a measure: one without a mode that a better order never lowers."""
+    """Return whether `loss_ladder` accepts a measure: it has no mode, and a better order never lowers its value."""
     return not named.mode and named.measure.NAME in STEADY
 
 
@@ -175,7 +175,8 @@ def loss_ladder(hits: Hits, named: MeasureSpec, found: Flags | None, *, pool: in
         hits: the system.
         named: a measure that `steady` accepts.
         found: shape (m,), which judged passages any of the systems found; None: all judged passages.
-        pool: how many of the system's first passages are its candidates; at least the measure's cutoff.
+        pool: how many of the system's first passages are its candidates; a value below the measure's cutoff counts as
+            the cutoff.
 
     Raises:
         DataError: the measure is not defined on these judgments.

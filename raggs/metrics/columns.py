@@ -1,12 +1,12 @@
 """Judgments and runs as columns, from which every measure is computed.
 
-A `Qrels` stores judgments with their scale of grades. A grade outside the scale is an error, so it never counts as a
-gain. A `Run` is what a system returned. Both can be created from dictionaries, or from arrays if files are large. The
-dictionaries are not kept.
+A `Qrels` stores judgments with their scale of grades. A grade outside the scale is an error, except that a negative
+grade means pooled but unjudged. A `Run` is what a system returned. Both can be created from dictionaries, or from
+arrays if files are large. The dictionaries are not kept.
 
 Id columns store passage ids as bytes, without a Python object per id. Ids are UTF-8 bytes in NumPy arrays of fixed
-width. A column has several such arrays, so that a long id widens only its own array. Bytes sort like code points, as
-trec_eval sorts ids to break ties. A key is a 64-bit hash of the bytes and does not depend on the width of the array.
+width. A column may have several such arrays, so that a long id widens only its own array. Bytes sort like code points,
+as trec_eval sorts ids to break ties. A key is a 64-bit hash of the bytes and does not depend on the width of the array.
 Keys depend on a secret of the process, so that ids with equal keys cannot be constructed. Do not store keys or compare
 them between processes.
 
@@ -189,7 +189,7 @@ class UtilityEstimates:
     def moved(self, shift: Floats, doubt: Floats) -> UtilityEstimates:
         """Return a draw from the posterior: the scores plus `shift`, each of shape (m,).
 
-        A score is certain after its draw, so its standard error is 0 where `doubt` is above 0.
+        A drawn score is certain, so its standard error is 0. A row is drawn if its `doubt` is above 0.
         """
         return UtilityEstimates(self.score + shift, np.where(doubt > 0, 0.0, self.sigma))
 
@@ -459,7 +459,10 @@ class Qrels:
         return np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
 
     def relabelled(self, grade: Ints) -> Qrels:
-        """Replace the grades, shape (m,). A passage whose grade changes loses its utility estimate."""
+        """Return the judgments with other grades, shape (m,).
+
+        A passage whose grade changes loses its utility estimate.
+        """
         belief = None if self.belief is None else self.belief.only(grade == self.grade)
         return replace(self, grade=grade, belief=belief)
 

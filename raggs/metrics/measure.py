@@ -1,10 +1,10 @@
 """Base classes of measures. A measure computes one value per query from hits (`raggs.metrics.hits`).
 
-A measure is a frozen object with a cutoff and parameters; its class docstring describes it. A `Linear` measure is a
-sum over ranks, divided by a norm. Each term is the weight of a grade times the worth of its rank. The mean of such a
-sum over tied orders has a closed form; other measures implement `expected` themselves, or not at all. NaN means
-"undefined for this query". A query without a list scores 0, unless its value is the same for every list (NaN, or 1 for
-hit_all with `vacuous`).
+A measure is a frozen object with a cutoff and parameters; its class docstring describes it. A `Linear` measure is a sum
+over ranks, divided by a norm. Each term is the weight of a grade times the worth of its rank. The mean of such a sum
+over tied orders has a closed form; other measures implement `expected` themselves, or not at all. NaN means "undefined
+for this query". A query without a list scores 0, unless its value is the same for every list (NaN, or a constant, such
+as 1 for hit_all with `vacuous`).
 
 The module also defines parameters that several measures share.
 """
@@ -179,7 +179,7 @@ class Linear(Measure):
 
 ALPHA = Parameter(1.0, 0, 10)  # how strongly rarer grades weigh more
 CAP4 = Parameter(1.0, 0, 1)  # maximum weight of grade 4, relative to grade 5
-CAP3 = Parameter(0.25, 0, 1)
+CAP3 = Parameter(0.25, 0, 1)  # maximum weight of grade 3, relative to grade 5
 # size of the system's own pool, from which a ceiling chooses the best passages
 POOL = Parameter(50, 1, 1e9, whole=True)
 REL = Parameter(None, 1, 1e9, whole=True)  # the lowest relevant grade

@@ -5,7 +5,7 @@ has one canonical name, which is parsed to the same measure.
 
 `definitions` describes each measure of raggs in one line for a lock file: formula, default parameters, and an example
 value. If two versions of raggs have different lines for a measure, do not compare their scores. The example value is
-computed from fixed data, so the line also changes if the code changes but the formula does not.
+computed from fixed data, so the line also changes if a change of the code alters this value but not the formula.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class MeasureSpec:
 
     @property
     def higher(self) -> bool:
-        """Whether a higher value is better; False for a range or bias, which are best at 0."""
+        """Whether a higher value is better; False for the modes of a range or bias, whose best value is 0."""
         return self.measure.HIGHER and self.mode not in SPREADS
 
     def values(self, hits: Hits) -> Floats:

@@ -4,19 +4,19 @@ Bounds of a difference (`difference_ends`): the smallest and largest value of ea
 passages allow, for one system or for the difference of two. Each unjudged passage in the top k of a system may get any
 grade of the scale. A passage that both systems retrieve gets the same grade in both. A passage with a new grade also
 counts in the ideal list, as every judged passage does. The bounds are exact for mrr and hit. They are exact for sums of
-weights (`Linear`: precision, recall, ndcg, ra_nwg, ...) and for map, if a query has few unjudged passages. In other
-cases, the bounds are never too narrow, but may be too wide: up to the range of the measure. A query without unjudged
-passages keeps its value.
+weights (`Linear`: precision, recall, ndcg, ra_nwg, ...) and for map, if a query has few unjudged passages. This applies
+to measures without a mode, or without tied scores. In other cases, the bounds are never too narrow, but may be too
+wide: up to the range of the measure. A query without unjudged passages keeps its value.
 
 Bounds of a score (`unjudged_bounds`): the values if all unjudged passages had the lowest grade, or all the highest.
 Only passages within the cutoff get a grade. A passage with a grade counts as judged, so it also counts in the ideal
 list.
 
 Label uncertainty (`with_doubt`): labels are resampled around their grades, which widens the interval of a score. The
-label of a ranked passage varies with the posterior's standard error. The label of an unranked passage is drawn from
-the judge's repeated grades; without repeated grades, the label is fixed. The posterior of a passage moves with its
-label. Labels and queries are resampled together, so the interval covers both kinds of variation. The interval is never
-narrower than the interval over queries.
+label of a ranked passage varies with the posterior's standard error. The label of an unranked passage is drawn from the
+probabilities that the judge states, or from its repeated grades; without both, the label is fixed. The posterior of a
+passage moves with its label. Labels and queries are resampled together, so the interval covers both kinds of variation.
+The interval is never narrower than the interval over queries.
 
 Effects of single labels (`flip_effects`): the change of each query's value if one label were different, to plan human
 labels. Queries are independent, so each pass over the data relabels one item (a passage, or near-duplicates) of every
@@ -119,7 +119,8 @@ def unjudged_depth(named: MeasureSpec, depth: int) -> int:
 def difference_ends(named: MeasureSpec, ours: ShownPassages, theirs: ShownPassages) -> DifferenceBounds:
     """Return the smallest and largest possible difference of each query, the first system minus the second.
 
-    Systems with different judgments share no passages, so their bounds are computed separately.
+    If the systems have different judgments, their passages count as different, and their bounds are computed
+    separately.
 
     Returns:
         Both of shape (queries,). NaN if the difference is undefined for all grades.
@@ -521,7 +522,7 @@ class LabelUncertainty:
         samples: the judge's repeated grades of each judgment; empty if the passage was judged once.
         shares: shape (m, grades), probability of each grade that the judge states, or NaN; None if it states none. They
             replace `samples`.
-        leader: shape (m,), row of the passage whose grade this passage shares; needed with `shares`.
+        leader: shape (m,), row of the passage whose draw this passage shares, used with `shares`; None: separate draws.
     """
 
     sigma: Floats

@@ -10,7 +10,7 @@ Flags are 1, 0 or NaN (unknown). Queries with an unknown flag are excluded and c
 
 Agreement of a judge with human labels: all statistics are computed from one table of counts. Rows are the judge's
 grades, columns the human grades. Passages of one question are not independent, because a judge that misreads the
-question is wrong on all of them. The bootstrap therefore resamples whole questions (cluster bootstrap, Davison and
+question may be wrong on all of them. The bootstrap therefore resamples whole questions (cluster bootstrap, Davison and
 Hinkley, 1997, section 3.8). Each question has its own table, and a resample is a weighted sum of tables.
 """
 
@@ -336,7 +336,7 @@ def accuracy_given_hit(correct: npt.ArrayLike, hit: npt.ArrayLike, *, confidence
 
     Args:
         correct: shape (queries,), 1 if the answer is correct, 0 if not, NaN if unknown.
-        hit: shape (queries,), 1 if every passage of grade 4 or higher is in the top K, else 0; NaN if undefined.
+        hit: shape (queries,), 1 if the complete evidence is in the top K, else 0; NaN if undefined.
         confidence: strictly between 0 and 1.
 
     Raises:

@@ -1,17 +1,17 @@
 """Choice of the passages that a human or the judge should label next.
 
 Human labels that change verdicts (`choose`): a verdict states which of two systems is better. It is uncertain if human
-labels of all passages could reverse it. A label is valuable if it is likely to change the difference between two
-systems by much, compared with the standard error from all missing human labels. The worth of a passage is this ratio,
-summed over the verdicts, each weighted by its probability of reversal. Items with the highest worth per second are
-chosen in blocks. The weights are updated after each block, so verdicts that are already certain attract no more labels.
-Label errors are treated as independent and effects as additive. Both are approximations. To correct for them, plan
-again after some labels.
+labels of all passages could reverse it. The value of a label is the expected absolute change of the difference between
+two systems, divided by the standard error from all missing human labels. The worth of a passage is this ratio, summed
+over the verdicts, each weighted by its probability of reversal. Items with the highest worth per second are chosen in
+blocks. The weights are updated after each block, so verdicts that are already certain attract no more labels. Label
+errors are treated as independent and effects as additive. Both are approximations. To correct for them, plan again
+after some labels.
 
 Human grades predicted from the judge's grade (`believe`): without human labels, each further step away from the judge's
 grade divides the probability by five. Human labels of randomly sampled passages update these probabilities for each
-grade of the judge. If the judge was called several times, or is a panel, and the answers differ, the prediction mixes
-the predictions for all answers.
+grade of the judge. If the judge was called several times, or is a panel, and the answers differ, the prior mixes the
+priors of all answers. If the judge states probabilities, the prediction is their calibration by the labels.
 
 Unjudged passages (`order_holes`): a passage that all systems have in their top affects all scores alike. A passage in
 the top of half of the systems separates them most. If a query has few known useful passages, another one has a larger
@@ -101,7 +101,7 @@ class LabelImpact:
         return found
 
     def worth(self, left: Floats, stands: Floats) -> Floats:
-        """Return how much a human label of each item contributes to making all verdicts certain, shape (items,).
+        """Return how much a human label of each item contributes to the certainty of all verdicts, shape (items,).
 
         Args:
             left: shape (measures, systems, systems), the variance due to items that remain without a human label.
@@ -116,6 +116,8 @@ class LabelImpact:
 
     def _weights(self, left: Floats, stands: Floats) -> Floats:
         """Return each verdict's weight: its probability of reversal, divided by the standard error of the difference.
+
+        The weight is 0 if no label of a passage is missing.
 
         Shape (measures, systems, systems); each pair of systems has a weight in one order only.
         """
@@ -146,7 +148,7 @@ class LabelImpact:
         left = total - gone
         upper = np.triu_indices(total.shape[1], 1)
         needed = normal_quantile(VERDICT_CONFIDENCE) * np.sqrt(left)
-        # The expected difference will change by a normal deviate, whose variance is that of the labelled items.
+        # Labels change the expected difference by a normally distributed amount with the variance of these items.
         with np.errstate(divide="ignore", invalid="ignore"):
             scale = np.sqrt(gone)
             above = normal_cdf((self.expected - needed) / scale) + normal_cdf((-self.expected - needed) / scale)
@@ -168,7 +170,7 @@ class ChosenItem:
 def choose(
     impact: LabelImpact, seconds: Floats, budget: float, taken: Ints, blocks: int = BLOCKS
 ) -> Iterator[ChosenItem]:
-    """Yield the items to label, highest worth per second first.
+    """Yield the items to label in blocks; in each block, the highest worth per second first.
 
     Args:
         impact: effects and probabilities of all items.

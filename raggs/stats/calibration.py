@@ -7,9 +7,9 @@ of p. The weight w is the share of the probability that depends only on the grad
 
 `fit_calibration` chooses T and w by maximum likelihood with weak priors, because a few labels cannot determine them.
 Each row of the confusion table counts the labels of passages with this grade. The counts are combined with a slip model
-as if it were ten labels: a grade differs by one from the label in a quarter of the cases, and each label is as common
-as in the given labels. A label is predicted from the counts of the other labels, so that the table does not look better
-than it is.
+as if it were ten labels. In the slip model, a grade differs by one from the label in about a quarter of the cases, and
+in 2% of the cases it does not depend on the label. Each label is about as common as in the given labels. A label is
+predicted from the counts of the other labels, so that the table does not look better than it is.
 
 Accuracy of probabilities: `reliability` compares the predicted and observed frequencies of "the grade is at least k",
 for k from 2 to 5. `calibration_error` summarises the table (ECE). `log_score` also rewards sharp probabilities.
@@ -37,7 +37,7 @@ STRAY = 0.02  # probability in the slip model that the grade does not depend on 
 TABLE_PRIOR = 10.0  # weight of the slip model in each row of the confusion table, in labels
 LABEL_PSEUDOCOUNT = 0.5  # added to the count of each label
 LOG_TEMPERATURE_ERROR = 1.0  # standard deviation of the prior of log T, whose mean is 0
-WEIGHT_PSEUDOCOUNT = 0.5  # exponent of w and of 1 - w in the prior of w: both are above 0
+WEIGHT_PSEUDOCOUNT = 0.5  # exponent of w and of 1 - w in the prior of w, so that both stay above 0
 LOG_TEMPERATURES = np.linspace(-3.0, 3.0, 61)  # first grid; each further grid covers two steps of the one before
 ZOOMS = 4
 BISECTION_STEPS = 60
@@ -282,7 +282,7 @@ class CrossValidation:
 
     Attributes:
         log_score: mean of -log p(label); lower is better.
-        error: expected calibration error (ECE), in 0..1; lower is better. It is too high for few labels.
+        error: expected calibration error (ECE), in 0..1; lower is better. With few labels, it is biased upwards.
         exact: share of labels that equal the grade, the lower median; in 0..1.
     """
 
@@ -353,8 +353,10 @@ def _accuracy(rows: Floats, known: Ints, place: Ints, weights: Floats) -> tuple[
 
 
 def _interval(values: Floats, confidence: float) -> AgreementEstimate:
-    """Return the first value, with the interval of the others, which is shifted by the difference of the first value
-    and their mean: resampled calibration errors are too high.
+    """Return the first value (of the whole sample) with the percentile interval of the others (of the resamples).
+
+    The interval is shifted so that the mean of the resamples equals the first value, because resampled calibration
+    errors are biased upwards.
     """
     tail, value = (1 - confidence) / 2, float(values[0])
     low, high = (np.quantile(values[1:], [tail, 1 - tail]) - values[1:].mean() + value).tolist()

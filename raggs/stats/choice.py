@@ -2,15 +2,15 @@
 
 Source: Dallaire, "Practical RAG Evaluation", 2025, section 3.3. First apply the limits, then discard the dominated
 systems. The limits come first, because a system may be dominated by one that violates a limit. Of the others, choose
-the best quality. With a quality target, choose the fastest system that reaches the target, then the cheapest. Among
-tied systems, the one with the smaller K is chosen, then the one with fewer tokens. Further tie-breakers are efficiency
-(if the latencies differ by at least the jitter), cost, latency and name.
+the best quality. With a quality target, choose the fastest system that reaches the target, then the cheapest, then the
+best quality. Among tied systems, the one with the smaller K is chosen, then the one with fewer tokens. Further
+tie-breakers are efficiency (if the latencies differ by at least the jitter), cost, latency and name.
 
 The caller decides which systems count as tied with the best, because a test needs the values per query. For this, an
 `EquivalenceLookup` returns the systems that are statistically equivalent to a given one. Dominated systems then remain
 candidates, because a dominated system may be tied with the best. Without a quality target, the first tie-breaker then
-is `Undominated`. Without the lookup, only equal means are tied. To test whether a difference is statistically
-significant, use `raggs.stats.resampling.find_winners`.
+is `Undominated`. Without the lookup, only equal means are tied. To estimate how often each system would be chosen with
+other queries, use `raggs.stats.resampling.find_winners`.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from raggs.stats.front import JITTER_MS, Candidate, Front, check_candidates, eff
 
 # returns the names of the systems that are statistically equivalent to the named system
 EquivalenceLookup = Callable[[str], Collection[str]]
-# With an `EquivalenceLookup`, of two tied systems, the one with the longer prompt is excluded if the prompt is longer
-# by at least this share. Without the lookup, any longer prompt is excluded.
+# Of two tied systems with equal K, the one with more tokens per passage is excluded. With an `EquivalenceLookup`, it is
+# excluded only if it has more tokens by at least this share.
 TOKENS_APART = 0.05
 
 SelectionRule = Literal["best quality", "target reached"]
@@ -56,7 +56,7 @@ class ChoiceLimits:
     """Limits on a system; None: no limit.
 
     Attributes:
-        latency_ms: maximum latency of 95% of single queries (`Candidate.tail_ms`).
+        latency_ms: maximum latency of a query (`Candidate.bound_ms`: the 95th percentile if known, else the median).
         usd_per_1k: maximum cost of 1,000 queries.
         quality: minimum quality on the primary measure. If set, the fastest system that reaches it is chosen, not the
             best.
@@ -85,12 +85,13 @@ class Exclusion:
     Attributes:
         name: name of the system.
         reason: "latency", "cost" or "target": the system violates that limit. "latency unknown" or "cost unknown": the
-            limited value is unknown. "dominated": another system is at least as good in everything and better in
-            something. "tied, costlier": another system that is also statistically equivalent to the best is no more
-            expensive and no slower, and is cheaper or faster. Any other reason is the rule that excluded the system.
-        by: the system that was preferred; None if a limit was violated.
+            limited value is unknown. "dominated": a member of the Pareto front dominates the system. "tied, costlier":
+            another system that is also statistically equivalent to the best is no more expensive and no slower, and is
+            cheaper or faster. Any other reason is the rule that excluded the system.
+        by: the system that was preferred; None if a limit was violated, or a limited value is unknown.
         value, bound: value of this system, and the value of `by` or the limit. The unit is that of the rule (ms, USD
-            per 1,000 queries, quality, passages, tokens, quality per second). None if the rule has no value.
+            per 1,000 queries, quality, passages, tokens, quality per second). None if unknown or if the rule has no
+            value.
     """
 
     name: str
@@ -148,7 +149,7 @@ def choose(
             efficiency of tied systems and in `peers`.
         limits: the limits. A system whose latency or cost is unknown violates a limit on it.
         jitter_ms: latencies closer than that count as equal in the front, among tied systems and with a quality target.
-            Limits are compared without jitter.
+            The jitter does not apply to limits.
         peers: returns the systems that are statistically equivalent to a given one; None: only equal means are tied.
 
     Raises:
@@ -183,8 +184,8 @@ def turning_points(
 ) -> tuple[LimitTurn, ...]:
     """Return how the choice changes as the limit on one axis rises from 0.
 
-    Systems whose latency (or cost) is unknown are excluded. Without `peers`, each later choice has a higher quality or
-    a better tie-breaker.
+    Systems whose latency (or cost) is unknown are excluded from the choice. Without `peers`, each later choice has a
+    higher quality or a better tie-breaker.
 
     Args:
         candidates: the systems, in any order.

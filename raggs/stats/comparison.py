@@ -3,9 +3,9 @@
 A verdict "better" or "worse" needs two conditions: the interval of the mean difference excludes 0, and the p value,
 corrected over all systems compared, is below alpha. If not, "equivalent" means that the interval is within a margin of
 negligible differences, and that there are enough queries for a significant result. In other cases, the verdict is
-"inconclusive". It comes with the number of queries that would make the observed difference significant if it were the
-true difference. If unjudged passages could reverse one of the first three verdicts (`could_reverse`), the verdict is
-"unjudged": inconclusive until these passages are judged.
+"inconclusive". It comes with the number of queries that would make the observed difference significant with a
+probability of 80% if it were the true difference. If unjudged passages could reverse one of the first three verdicts
+(`could_reverse`), the verdict is "unjudged": inconclusive until these passages are judged.
 
 Tests use paired differences, one per query. Effect size, power and Holm's correction complete the tests. The
 randomisation test comes first. It assumes only that, under the null hypothesis, each of the two scores could have come
@@ -90,8 +90,8 @@ def _normal(positive: float, n: int, ties: Floats) -> float:
     return math.erfc(abs(z) / math.sqrt(2))
 
 
-EXACT = 20  # up to this number of differences, all sign flips are enumerated: a million sums
-FLIPS = 10_000  # number of drawn sign flips for more differences; the smallest possible p is then about 1e-4
+EXACT = 20  # up to this number of non-zero differences, all sign flips are enumerated: at most a million sums
+FLIPS = 10_000  # number of drawn sign flips if there are more differences; the smallest possible p is then about 1e-4
 GROUP = 12  # number of differences whose sign flips share a table, so that one random number gives twelve signs
 # relative to the sum of absolute differences: sums whose distance is below this count as equal
 RELATIVE_TOLERANCE = 1e-10
@@ -162,9 +162,8 @@ def t_test(differences: Floats) -> float:
 def wilcoxon_test(differences: Floats) -> float:
     """Return the two-sided p of Wilcoxon's signed-rank test on the non-zero differences.
 
-    The result is 1 if all differences are 0, and NaN if there are no differences. With up to 20 non-zero
-    differences, the test is exact even with ties: all sign flips of the ranks are enumerated. (For ties, scipy
-    would need most of a second.)
+    The result is 1 if all differences are 0, and NaN if there are no differences. With up to 20 non-zero differences,
+    the test is exact even with ties: all sign flips of the ranks are enumerated.
     """
     nonzero = differences[differences != 0]
     if not nonzero.size:
@@ -275,10 +274,10 @@ class DifferenceBounds(NamedTuple):
 def could_reverse(says: Callable[[Floats], object], differences: Floats, ends: DifferenceBounds | None) -> bool:
     """Return whether labels of unjudged passages could change a statement about differences.
 
-    All verdicts and gates use this function. The statement is evaluated again with every difference at its smallest,
-    and with every difference at its largest. A query whose difference is undefined now, but could become defined, is
-    included only if it pulls in the evaluated direction: below or at 0 for the smallest, above or at 0 for the largest.
-    A difference without a finite bound can change every statement.
+    The statement is evaluated again with every difference at its smallest, and with every difference at its largest. A
+    query whose difference is undefined now, but could become defined, is included only if it pulls in the evaluated
+    direction: below or at 0 for the smallest, above or at 0 for the largest. A difference without a finite bound can
+    change every statement.
 
     Args:
         says: the statement, as a function of the differences per query (NaN if undefined).
@@ -332,10 +331,10 @@ class Comparison:
         verdict: verdict for the system, not the baseline.
         negligible: whether the interval is within the margin; a significant difference may also be negligible.
         queries_needed: number of queries that would detect the observed difference with a power of 80%, at the level
-            alpha divided by the number of systems. None for a difference of 0, for fewer than two pairs, or if it was
-            not requested. If the verdict is "inconclusive", this number exceeds the number of queries compared.
-        stands: the verdict with unjudged passages counted as not relevant. It differs from `verdict` only if that is
-            "unjudged".
+            alpha divided by the number of systems. None for an effect size below 1e-6 or NaN, or if it was not
+            requested. If the verdict is "inconclusive", this number exceeds the number of queries compared.
+        stands: the verdict on the values as given, with unjudged passages ignored. It differs from `verdict` only if
+            that is "unjudged".
     """
 
     difference: Interval
@@ -412,7 +411,7 @@ def compare_many(
         method, draws: parameters of the bootstrap, see `bootstrap_means`.
         ends: by system, the range of differences from the baseline that unjudged passages allow; a missing system has
             no unjudged passages.
-        plan: whether to compute `queries_needed`, which imports scipy; if not, `queries_needed` is None.
+        plan: whether to compute `queries_needed`; if not, it is None.
 
     Returns:
         Comparisons by system name, in the given order. "better" means that the system is better than the baseline.
@@ -668,7 +667,7 @@ def _percentile_interval(drawn: Floats, confidence: float) -> tuple[float, float
 def _resampled_moments(side: Floats, seed: int, name: str) -> tuple[Floats, Floats]:
     """Return the means and variances of resamples of one side.
 
-    Each side has its own seed, because groups of equal size would otherwise share their resamples.
+    Each side has a separate seed, because groups of equal size would otherwise share their resamples.
     """
     means, squares = resampled_means([side, side**2], BOOTSTRAP_DRAWS, derive_seed(seed, "contrast", name))
     return means, np.maximum(squares - means**2, 0.0)

@@ -9,12 +9,12 @@ query is
 
     z = sum_drawn w y / c  +  power * (sum_all w f - sum_drawn w f / c)  +  size * (sum_all w - sum_drawn w / c)
 
-Both brackets have the expectation 0 for any judge. So for any `power` and `size`, the mean of z estimates the
+Both brackets have the expectation 0 for any judge. So for any fixed `power` and `size`, the mean of z estimates the
 mean by human labels of all passages without bias. Both factors are chosen to minimise the variance of z (with fewer
-than 10 queries, the power is 1). A useless judge gets power 0 and does no harm. `size` corrects for drawing more or
-fewer passages than expected, as dividing by the number drawn would. Since the brackets have the expectation 0, the mean
-is the intercept of a regression of the first sum on them. The interval treats the queries as a sample of possible user
-queries. Passages of different queries must be drawn independently.
+than 10 queries, the power is 1). With more queries, an uninformative judge gets a power near 0. `size` corrects for
+drawing more or fewer passages than expected, as dividing by the number drawn would. Since the brackets have the
+expectation 0, the mean is the intercept of a regression of the first sum on them. The interval treats the queries as a
+sample of possible user queries. Passages of different queries must be drawn independently.
 
 Ratios of means (`correct_ratio`) and means of any measure (`correct_values`): if randomly drawn queries have human
 labels for all passages, the query is the sampling unit. The query's value by human labels is paired with the value by
@@ -27,14 +27,15 @@ Random sampling (`draw`) selects items with known probabilities, on which estima
 has a permanent random number that depends only on the seed and the item's name (Brewer, Early and Joyce, 1972). Within
 each stratum (judge grade), the items with the smallest numbers are drawn. A stratum's number of drawn items grows with
 the square root of its size, so rare grades are sampled more densely. Within a stratum, all items have the same
-probability. A larger sample contains an earlier one that is given as `held`, so a sample can be extended later.
+probability. A larger sample contains an earlier one that is given as `held`, so a sample can be extended later. The
+exception is a stratum in which other items now have the smallest numbers.
 
 Grade calibration (`calibrate`) maps each grade of the judge to the expected human grade. The map is learnt from
 passages with a judge grade and a human grade. The mean human grade per judge grade is shrunk towards the judge grade
-plus the judge's mean bias; the fewer cases, the more. The map never decreases (isotonic regression). Its error is
-measured by cross-validation: each question's grades are predicted by a map learnt from other questions. If the judge
-was called more than once, the mean of its answers carries more information than the final grade. This mean then has a
-separate map, which is used if its error is smaller.
+plus the mean of human minus judge grades; the fewer cases, the more. The map never decreases (isotonic regression). Its
+error is measured by five-fold cross-validation over questions: a map predicts only questions from which it was not
+learnt. If the judge was called more than once, the mean of its answers carries more information than the final grade.
+This mean then has a separate map. `GradeCalibration` contains it only if its error is smaller.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ from raggs.stats.distributions import student_quantile
 
 RCOND, MIN_SPREAD = 1e-9, 1e-12
 MIN_LABELLED_QUERIES = 10  # minimum number of queries with a human label; with fewer, the variance is too uncertain
-SIGMAS = 4.0  # maximum deviation of the sampled weights from the total, in standard errors
+SIGMAS = 4.0  # maximum difference between the two sums in `are_chances_implausible`, in standard errors
 
 
 @dataclass(frozen=True)
@@ -195,10 +196,10 @@ def correct(totals: QueryTotals, *, power: float | None = None, confidence: floa
 
 
 def are_chances_implausible(totals: QueryTotals) -> bool:
-    """Return whether the given sampling probabilities are certainly wrong; False with fewer than 10 queries.
+    """Return whether the drawn passages contradict their sampling probabilities; False with fewer than 10 queries.
 
-    The drawn weights, each divided by its probability, have an expected sum: the sum of all weights. If the two sums
-    differ by more than four standard errors, the labelling was not finished, or drawn passages are missing.
+    The expected sum of the drawn weights, each divided by its probability, is the sum of all weights. If the two sums
+    differ by more than four standard errors, probably the labelling was not finished, or drawn passages are missing.
     """
     missed = totals.weight - totals.weight_drawn
     if len(missed) < MIN_LABELLED_QUERIES:
@@ -354,7 +355,7 @@ def sampling_numbers(seed: int, names: Iterable[str]) -> Floats:
 def draw(stratum: Ints, lot: Floats, count: int, held: Flags | None = None) -> RandomSample:
     """Draw a stratified random sample of items without replacement.
 
-    If `count` is below the number of strata, all items form one stratum.
+    If `count` is below the number of strata, all items are treated as one stratum.
 
     Args:
         stratum: shape (items,), number of each item's stratum.
@@ -374,7 +375,7 @@ def draw(stratum: Ints, lot: Floats, count: int, held: Flags | None = None) -> R
     if held is not None:
         np.maximum(wanted, _earlier_counts(inside[held], place[held], len(sizes)), out=wanted)
     chosen = np.flatnonzero(place < wanted[inside])
-    # Items with small numbers were selected, so sorting by the numbers would not be random: sort by their last digits.
+    # Items with small numbers were selected, so sorting by the numbers would not be random: sort by their last bits.
     items = chosen[np.argsort(lot[chosen] * 2.0**20 % 1.0, kind="stable")]
     return RandomSample(items, (wanted / sizes)[inside[items]])
 
@@ -401,7 +402,7 @@ def _shared_out(sizes: Ints, count: int) -> Ints:
 
 
 GRADES = 5
-PRIOR = 5.0  # weight of the prior (judge grade plus mean bias), as a number of cases
+PRIOR = 5.0  # weight of the prior (judge grade plus mean of human minus judge grades), as a number of cases
 CROSS_VALIDATION_FOLDS = 5
 
 
@@ -425,8 +426,9 @@ class GradeCalibration:
         error_mapped: the same for mapped judge grades, on questions not used to learn the map; NaN with fewer than two
             questions.
         by_mean: points of the map from the mean of the judge's answers, ascending, linear between points. Empty if the
-            judge was called once, or if this map is not more accurate than the map of the grade.
-        error_by_mean: as `error_mapped`, for the map from means; NaN if the judge was called once.
+            judge was called once, if there are fewer than two questions, or if this map is not more accurate than the
+            map of the grade.
+        error_by_mean: as `error_mapped`, for the map from means; also NaN if the judge was called once.
     """
 
     expected: tuple[float, ...]
@@ -545,7 +547,7 @@ def _rising(values: Floats, weights: Floats) -> Floats:
 
 
 def assign_folds(clusters: Sequence[str], seed: int) -> Ints:
-    """Return the fold of each case; whole questions are shuffled and dealt to the folds in turn."""
+    """Return the fold of each case. Questions are shuffled and assigned to the five folds in turn."""
     names = sorted(set(clusters))
     order = generator(seed, "calibration", len(names)).permutation(len(names))
     fold = {names[place]: turn % CROSS_VALIDATION_FOLDS for turn, place in enumerate(order.tolist())}

@@ -89,7 +89,7 @@ def student_cdf(degrees: float, t: float) -> float:
 def student_quantile(degrees: float, p: float) -> float:
     """Return the value below which Student's t is with probability `p`, strictly between 0 and 1.
 
-    Newton's method on the logarithm of the tail by the logarithm of t, within bounds that shrink at each step.
+    Newton's method solves for the logarithm of the tail as a function of log t, within bounds that shrink at each step.
     """
     if p == 0.5:
         return 0.0

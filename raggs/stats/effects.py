@@ -126,7 +126,7 @@ def _code(places: Mapping[AxisLevel, int], level: AxisLevel | None) -> int:
 
 
 CONFIDENCE = 0.95
-MAX_MATCHED_VALUES = 1_000_000  # matched values processed at a time: 8 MB each
+MAX_MATCHED_VALUES = 1_000_000  # matched values in memory at a time: 8 MB per array
 
 
 class LevelChange(NamedTuple):
@@ -355,8 +355,9 @@ class Interaction:
         axes: names of the first and the second axis.
         before, after: levels of both axes, before and after the change.
         change: (after, after) - (before, after) - ((after, before) - (before, before)), averaged as in `Effect.change`.
-        low, high, queries: as in `Effect`. Selecting the strongest of many tends to overestimate the change.
+        low, high: as in `Effect`. Selecting the strongest of many tends to overestimate the change.
         squares: number of groups of four matched systems.
+        queries: number of queries for which all four systems of at least one group have a value.
         compared: number of interactions from which this one was selected.
         clear: significantly different from 0, with Bonferroni's correction over all interactions compared, for any
             labels of the unjudged passages.
@@ -391,7 +392,7 @@ def strongest_interactions(
 ) -> tuple[Interaction, ...]:
     """Return the strongest interaction of each pair of axes, for the `most` strongest pairs of axes.
 
-    Interactions are ranked by how far the nearer confidence bound is from 0.
+    Interactions are ranked by the absolute change minus the half-width of its normal confidence interval.
 
     Args:
         most: maximum number of pairs of axes.

@@ -1,16 +1,16 @@
 """Pareto front of systems, marginal gains of more candidates, index losses, and index memory.
 
 Pareto front: the systems that no other system dominates in cost, latency and quality. Source: Dallaire, "Practical RAG
-Evaluation", 2025, section 3.3, but with ordinary dominance: no worse in everything, better in something. The paper's
+Evaluation", 2025, section 3.3, but with ordinary dominance: no worse in anything, better in something. The paper's
 "strictly better in all three" excludes almost nothing. Two latencies closer than the jitter count as equal (section
 3.2.2). This relation is not transitive: with a jitter of 75 ms, 300 equals 360 and 360 equals 420, but 300 is faster
 than 420. The front is therefore defined as the unique set with two properties: no member dominates another, and each
 excluded system is dominated by a member. Such a set (a kernel; von Neumann and Morgenstern, 1944) exists and is unique,
 because dominance under jitter has no cycles. In a cycle, all qualities would be equal. So each step would gain at least
-the jitter on one axis (latency or cost) and lose less than the jitter on the other. To return to its start, an axis
-needs more losing than gaining steps. This would have to hold for both axes, which is impossible. Without jitter, the
-kernel is the ordinary front. Costs may have a jitter as well, as a share of the smaller cost. To choose among the
-members, use `raggs.stats.choice`.
+the jitter on latency or cost, and lose less than the jitter on the other axis, if anything. On an axis that returns to
+its start, more steps lose than gain. Then more than half of the steps would lose on latency, and more than half on
+cost. So some step would lose on both, which is impossible. Without jitter, the kernel is the ordinary front. Costs may
+have a jitter as well, as a share of the smaller cost. To choose among the members, use `raggs.stats.choice`.
 
 Efficiency (quality per second) and marginal gains of more candidates: sections 3.3 and 5.4. Efficiency ignores limits
 and is highest for small K, so it is used only to break ties. Marginal gains show when more candidates no longer pay
@@ -49,7 +49,7 @@ class Candidate:
     """Measurements of one system.
 
     Attributes:
-        name: name of the system, unique among the candidates.
+        name: name of the system; unique among the candidates of a front or choice.
         usd_per_1k: USD per 1,000 queries, 0 or more; None if unknown.
         latency_ms: median latency of a query in ms, 0 or more; None if not measured.
         tail_ms: 95th percentile of the latency of single queries in ms; limits apply to it. None: limits are compared
@@ -274,7 +274,8 @@ def _dominated(table: _CandidateTable, row: int) -> Flags:
 def _beaten_last(table: _CandidateTable, order: Sequence[int]) -> Iterator[int]:
     """Yield the rows so that a dominating row precedes the rows that it dominates.
 
-    Rows of different quality are in that order already, so only rows of equal quality are reordered.
+    In `order`, rows of different quality already precede the rows that they dominate. Only rows of equal quality are
+    reordered.
     """
     for _, rows in groupby(order, key=lambda row: table.quality[row].tolist()):
         group = np.array(list(rows))
@@ -288,7 +289,10 @@ def _beaten_last(table: _CandidateTable, order: Sequence[int]) -> Iterator[int]:
 
 
 def _dominance_order(table: _CandidateTable, candidates: Sequence[Candidate]) -> Ints:
-    """Return the rows ordered by quality, cost, latency and K. A dominating row precedes the rows that it dominates."""
+    """Return the rows ordered by quality, cost, latency, K, tokens and name.
+
+    A dominating row precedes the rows that it dominates, unless the costs have a jitter (see `_beaten_last`).
+    """
     keys = [(each.k, each.tokens, each.name) for each in candidates]
     place = np.empty(len(keys), dtype=np.int64)
     place[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys))
@@ -317,7 +321,8 @@ class DepthGain:
         ms, usd_per_1k: additional latency and cost, which may be negative; None if unknown.
         per_ms: quality gain per ms; None if the step takes no additional time or its latency is unknown.
         per_usd: quality gain per USD per 1,000 queries; None if the step has no additional cost or its cost is unknown.
-        within_jitter: whether the latencies count as equal; `per_ms` is then not meaningful.
+        within_jitter: whether the latencies differ by less than the jitter; `per_ms` is then not meaningful. False if a
+            latency is unknown.
     """
 
     k: int
@@ -338,7 +343,7 @@ def efficiency(quality: Sequence[float], latency_ms: float) -> float:
         latency_ms: median latency of retrieval (in the paper's Table 9: of the reranker only).
 
     Returns:
-        Efficiency in 1/s; if the latency is 0, infinite, or 0 if the quality is also 0.
+        Efficiency in 1/s. If the latency is 0, the result is 0 for a mean quality of 0, and infinite otherwise.
 
     Raises:
         ValueError: no quality is given, or the latency is not a finite number of at least 0.
@@ -356,7 +361,7 @@ def efficiency(quality: Sequence[float], latency_ms: float) -> float:
 def end_to_end_efficiency(
     quality: Sequence[float], *, embed_ms: float, retrieve_ms: float, rerank_ms: float, inference_ms: float
 ) -> float:
-    """Return the efficiency over the full pipeline, including answer generation with a fixed prompt (section 5.4).
+    """Return the efficiency over the full pipeline, including answer generation (section 5.4).
 
     Raises:
         ValueError: as for `efficiency`, for the summed latency.
@@ -452,7 +457,7 @@ def enough_effort(
         most: maximum loss, as a share.
 
     Returns:
-        None if every step loses more than `most`.
+        None if no step loses at most `most`, or no loss is known.
 
     Raises:
         ValueError: as for `deltas`.

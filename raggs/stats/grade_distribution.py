@@ -3,7 +3,8 @@
 `option_shares` turns the probabilities that an answer lists into one number per option. It applies these rules, in this
 order:
 
-- A probability that is NaN, infinite or negative makes the answer unusable, and so does an answer without any.
+- An answer is unusable if one of its probabilities is NaN, infinite, negative or above 1e9, or if all are 0. It is also
+  unusable if it lists none.
 - Several entries of one option are added ("3" and " 3" are two tokens of one grade).
 - If the listed probabilities add up to more than 1, all are divided by their sum. If a closed list names every option,
   all are divided by their sum even if it is below 1.
@@ -48,12 +49,12 @@ def probability(value: object) -> float:
     """Return a stated probability.
 
     Raises:
-        ValueError: it is not a finite number of at least 0.
+        ValueError: it is not a number from 0 to 1e9.
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("a probability is not a number")
     if not 0 <= value <= MAX_PROBABILITY:  # false for NaN
-        raise ValueError("a probability is negative, infinite or not a number")
+        raise ValueError("a probability is negative, infinite, above 1e9 or not a number")
     return float(value)
 
 
@@ -73,7 +74,7 @@ def log_probability(value: object) -> float:
 def option_shares(
     listed: Iterable[tuple[int | None, float]], options: int = GRADE_COUNT, *, closed: bool
 ) -> Distribution:
-    """Return a probability per option from the listed ones (see the rules above).
+    """Return a probability per option from the listed ones, by the rules of the module.
 
     Args:
         listed: for each entry the number of its option from 0, or None if it names no option, and its probability.
@@ -81,7 +82,7 @@ def option_shares(
         closed: whether only options can be listed, so that a complete list accounts for all probability.
 
     Raises:
-        ValueError: a probability is negative or not finite, or less than `LEAST_MASS` is on options.
+        ValueError: a probability is out of range, all are 0, or less than `LEAST_MASS` is on options.
     """
     entries = [(option, probability(share)) for option, share in listed]
     total = math.fsum(share for _, share in entries)
@@ -110,7 +111,7 @@ def canonical(shares: Sequence[float]) -> Distribution:
     Of equal remainders, the first one is rounded up.
 
     Raises:
-        ValueError: a share is negative or not finite, or all are 0.
+        ValueError: a share is not a number from 0 to 1e9, or all are 0.
     """
     known = [probability(share) for share in shares]
     whole = math.fsum(known)
@@ -154,10 +155,12 @@ def mean_distribution(found: Sequence[Sequence[float]], weights: Sequence[float]
 def distribution_of_levels(answer: Mapping[str, object]) -> Distribution:
     """Return the canonical distribution of the answer to a score question with the levels "1" to "5".
 
-    `probabilities` of the answer lists objects, each with a `probability`, and a `label` or a `value`. If the label
-    names a grade, it decides. Otherwise, a text as `value` names the grade, and a number counts levels from 0. An
-    object of names and probabilities counts as a list of such texts. Texts count levels from 0 if one of them is "0",
-    and numbers count from 1 if one of them is 5.
+    `probabilities` of the answer is a list of objects, each with a `probability`, and a `label` or a `value`. If it is
+    an object of names and probabilities, each name counts as a `value`. The level of an entry is:
+
+    - the grade that its `label` names, if it names one
+    - otherwise, the grade that a text in `value` names, or the level from 0 if one of these texts is "0"
+    - otherwise, the level from 0 that a number in `value` gives, or from 1 if one of these numbers is 5
 
     Raises:
         ValueError: the probabilities cannot be used; see `option_shares`.

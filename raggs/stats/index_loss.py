@@ -1,9 +1,9 @@
 """Quality of an approximate index compared with exact search, per query.
 
 Retained passages (`kept_values`): Wang et al., "Towards Robustness: A Critique of Current Vector Database Assessments",
-2025, sections 2 to 4. The ground truth is the list of the exact K nearest passages, so every divisor is K. Average
-precision of a query is the mean over its K positions, with 0 for missed passages. nDCG discounts by the position in the
-truth list, not in the index's list, so losing the nearest passage costs most.
+2025, sections 2 to 4. The ground truth is the list of the exact K nearest passages, so recall and average precision
+have the divisor K. Average precision of a query is the mean over its K positions, with 0 for missed passages. nDCG
+discounts by the position in the truth list, not in the index's list, so losing the nearest passage costs most.
 
 Indexes at equal mean recall (`at_level`, `differences`): each index is measured at several efforts. Between two
 efforts, measures are interpolated linearly in mean recall, and the logarithms of effort and queries per second, too.
@@ -12,9 +12,9 @@ queries of the same kind. Queries are resampled jointly for all indexes and effo
 on each resample. So differences between two indexes are paired. Reading curves at one mean recall follows Wang et al.
 2025, Fig. 3 and 9; resampling is an addition.
 
-Minimum effort (`least_effort`): efSearch is raised until the loss against flat search at 10 and 30 is at most 1 to 2%
-(Dallaire, "Practical RAG Evaluation", 2025, section 5.3). Here, the upper bound of the loss's interval over queries
-must be that small, because a small observed loss may be due to chance.
+Minimum effort (`least_effort`): the source raises efSearch until the loss against flat search at 10 and 30 is at most 1
+to 2% (Dallaire, "Practical RAG Evaluation", 2025, section 5.3). Here, the upper bound of the loss's interval over
+queries must be that small, because a small observed loss may be due to chance.
 
 Recall needed for answers (`accuracy_by_recall`): answers are grouped by the recall of their question. Wang et al. 2025,
 section 5.3, report 40, 70 and 91% of the exact search's accuracy at recalls of 0.1, 0.2 and 0.4, and choose a delta of
@@ -110,7 +110,7 @@ def kept_values(found: Ints, truth: Ints) -> QueryValues:
 
 BOOTSTRAP_DRAWS = 2_000
 CONFIDENCE = 0.95
-# maximum share of resamples without a bracket; an interval that ignored more of them would be wrong
+# maximum share of resamples without a bracket; an interval that ignores more of them would be misleading
 MAX_MISSING_SHARE = 0.05
 LEVEL_TOLERANCE = 1e-12
 RECALL = "recall"
@@ -289,7 +289,7 @@ def _interval(value: float, draws: Floats, queries: int, confidence: float = CON
 def loss(values: Floats, exact: Floats, *, seed: int, draws: int = BOOTSTRAP_DRAWS) -> Interval:
     """Return 1 - mean(values) / mean(exact) over the queries with both values, with an interval over paired resamples.
 
-    The loss is negative if the index is better by chance.
+    The loss is negative if the index has the higher mean, which happens by chance.
 
     Args:
         values, exact: shape (queries,); NaN if the measure is undefined.
@@ -327,7 +327,7 @@ def least_effort(losses: Sequence[Sequence[Interval]], limit: float) -> int | No
     return next(fits, None)
 
 
-RECALL_BINS = 10  # bins of recall, in tenths; full recall has its own bin
+RECALL_BINS = 10  # number of bins below full recall, each a tenth wide; full recall has a separate bin
 MIN_BIN_ANSWERS = 10  # bins with fewer answers are ignored
 NEAR_ACCURACY_SHARE = 0.7  # share of the exact search's accuracy; corresponds to the paper's choice of delta
 

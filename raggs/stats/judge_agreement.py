@@ -1,7 +1,8 @@
 """Uses for which a judge is valid, by its agreement with human grades, and comparison of two judges.
 
-`judge_validity` applies published thresholds. An answer is "yes" or "no" if the complete interval is on one side of the
-threshold. If not, it is "not yet", with the number of further labels needed if the statistics do not change. The width
+`judge_validity` applies thresholds; those of kappa are published. An answer is "yes" if the complete interval of each
+statistic reaches its threshold, and "no" if the complete interval of one is below. In all other cases, it is "not yet",
+usually with the number of further labels for "yes" if the statistics do not change. This number assumes that the width
 of an interval decreases with the square root of the number of cases.
 
 `judges_versus_humans` compares two judges on the same passages: which judge is nearer to the human grades? All values
@@ -10,7 +11,7 @@ Passages on which the judges agree count, but do not show which judge is nearer.
 which they differ.
 
 `kappa_difference_test` tests whether two judges have the same kappa: the p value of a randomisation test that swaps the
-grades of both judges within random questions. `mean_grades` shows how a judge's bias depends on the human grade.
+two judges in random questions. `mean_grades` shows how a judge's bias depends on the human grade.
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ class JudgeValidity:
         use: "comparing systems" or "absolute numbers".
         answer: "yes", "no" or "not yet".
         rule: the thresholds, in words.
-        more: approximate number of further labels for "yes" or "no"; None if decided, or if more labels would hardly
-            help.
+        more: approximate number of further labels for "yes", or, with too few labels, for intervals. None if the answer
+            is "yes" or "no", if a statistic is undefined, or if a value is not above its threshold.
     """
 
     use: str
@@ -281,9 +282,10 @@ def kappa_difference_test(
 ) -> float:
     """Return the two-sided p value of the difference between two judges' kappa with human grades.
 
-    If both judges grade alike, each question's grades could have come from either judge. The test swaps the judges in
-    random questions and counts the draws whose difference is at least as large (Smucker, Allan and Carterette, 2007).
-    p is (count + 1) / (draws + 1). The result is 1 if all grades are equal, and NaN if a kappa is undefined.
+    Under the null hypothesis, each question's grades could have come from either judge. The test swaps the judges in
+    random questions and counts the draws whose difference is at least as large (Smucker, Allan and Carterette, 2007). p
+    is (count + 1) / (draws + 1). The result is 1 if both judges have the same counts of grade pairs in every question,
+    and NaN if a kappa is undefined.
 
     Args:
         first, second, people: shape (cases,), grades of the judges and of humans, 1 to 5.
@@ -322,7 +324,7 @@ def mean_grades(
 ) -> tuple[AgreementEstimate, ...]:
     """Return the judge's mean grade for each human grade from 1 to 5; NaN for human grades that do not occur.
 
-    The intervals resample whole questions. They are NaN if there are too few cases.
+    The intervals resample whole questions. They are NaN if there are too few cases or questions.
 
     Args:
         judge, people: shape (cases,), the judge's and the human grades, 1 to 5.

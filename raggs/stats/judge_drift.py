@@ -1,8 +1,8 @@
 """Drift of a judge: does it still grade the same passages in the same way?
 
 The same passages are graded twice, earlier and now. If the judge did not change, an earlier and a new grade of a
-passage are two draws from the same distribution. So their mean difference is 0, and they are equal as often as two
-repeated grades. Three quantities are tested, each with an interval:
+passage are two draws from the same distribution. So their expected difference is 0, and they are equal as often as two
+repeated grades, on average. Three quantities are tested, each with an interval:
 
 - Shift: mean of the new grade minus the earlier grade, over resampled queries.
 - Lost agreement: share of equal repeated grades, minus share of equal earlier and new grades. Both shares are of the
@@ -10,8 +10,9 @@ repeated grades. Three quantities are tested, each with an interval:
 - Lost canaries: share of hidden control items that passed earlier, minus the share now. The interval combines two
   Wilson intervals (Newcombe, 1998, method 10).
 
-An interval that is entirely beyond the tolerance is an alarm. An interval that is entirely within it shows that there
-is no drift. In all other cases, the result is inconclusive.
+An interval that is entirely beyond the tolerance is an alarm. An interval that is entirely within it shows that the
+quantity did not drift. In all other cases, the quantity is inconclusive. `JudgeDrift.verdict` combines the three
+results.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from raggs.stats.agreement import (
 
 DriftVerdict = Literal["drift", "no drift", "inconclusive"]
 SHIFT_TOLERANCE = 0.25  # grades; the same bias as `raggs.stats.judge_agreement.ABSOLUTE_BIAS` allows
-AGREEMENT_TOLERANCE = 0.1  # share of equal grades, or of canaries
+AGREEMENT_TOLERANCE = 0.1  # loss of equal grades, or of passed canaries, as a share
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,8 @@ class DriftTolerance:
     """Limits of the changes.
 
     Attributes:
-        shift: mean change of a grade, in grades, up or down.
-        agreement: loss of equal grades beyond the judge's own noise, and loss of canaries, as shares in 0..1.
+        shift: largest mean change of a grade, in grades, up or down.
+        agreement: largest loss of equal grades beyond the judge's own noise, and of passed canaries, as shares in 0..1.
     """
 
     shift: float = SHIFT_TOLERANCE
@@ -59,10 +60,10 @@ class DriftTolerance:
 
 @dataclass(frozen=True)
 class RepeatedGrades:
-    """Repeated grades of some passages by the same judge, next to the grades of the other time.
+    """Passages with two grades from one time (earlier or now), and one grade from the other time.
 
     Attributes:
-        first, second: two grades of each passage from the same time, 1 to 5.
+        first, second: two grades of each passage from one time, 1 to 5.
         other: a grade of each passage from the other time, 1 to 5.
         clusters: the query of each passage.
     """

@@ -15,10 +15,10 @@ differently. Kendall's tau is 1 minus twice this share. The source reports 3 to 
 Evaluation", 2025, section 3.4.1). Random orders have 50%.
 
 One order of a complete list, combined with known grades (`with_grades`): the rank stage starts from grades, so two of
-its rankings are similar even if the judge guesses. To measure the benefit of its calls, compare it with one order that
-uses the same grades. This order is that of the Plackett-Luce posterior with utilities normal around the grades
-(`raggs.ranking.posterior`), at the sharpness that maximises the evidence. A judge that guesses then does not change the
-order by grades, and a sharp judge determines the order.
+its rankings are similar even if the judge guesses. To measure the benefit of its calls, compare a ranking with one
+order that uses the same grades. This order is that of the Plackett-Luce posterior with utilities normal around the
+grades (`raggs.ranking.posterior`), at the sharpness that maximises the evidence. A judge that guesses then hardly
+changes the order by grades, except among equal grades. A sharp judge determines the order.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class PoolEstimates:
     Attributes:
         sharpness, favour: b and f, the sharpness and the position bias in log-odds.
         grades: f / b, the gain of being shown first instead of last, in grades; NaN if b is below 0.25, with all pools
-            or without this pool. Errors of the utilities reduce b and f alike and leave the ratio unchanged.
+            or without this pool. Errors of the utilities reduce b and f alike, so they hardly change the ratio.
     """
 
     sharpness: Floats
@@ -221,7 +221,9 @@ def neighbours_kept(first: ObservedOrder, second: ObservedOrder) -> Flags:
 
 
 def kept_by_place(pairs: Sequence[tuple[ObservedOrder, ObservedOrder]], ends: Sequence[int]) -> Floats:
-    """Return how often neighbours keep their order, by range of ranks in the first order; NaN for an empty range.
+    """Return how often neighbours keep their order, by range of ranks; NaN for an empty range.
+
+    The rank of a pair of neighbours is that of its higher-ranked passage in the first order.
 
     Args:
         pairs: pairs of orders.

@@ -81,7 +81,7 @@ class MarginChange:
     """Effect of an ablation, such as a removed name, on a margin.
 
     Attributes:
-        percent: mean of (ablated - base) / base * 100 over the cells whose base is at least `LEAST_BASE`.
+        percent: mean of (ablated - base) / base * 100 over the cells whose base is at least `least`.
         of_means: relative change of the mean over all cells, in percent; not inflated by small bases.
         of_means_bounds: interval of `of_means` over resampled questions.
         absolute: mean of ablated - base over all cells, in the unit of the scores.
@@ -277,7 +277,8 @@ def percent(before: Floats, after: Floats) -> float:
 def recovered_share(plain: Floats, noisy: Floats, rewritten: Floats, seed: int) -> RecoveredShare:
     """Return the recovered share of the loss by noise: (rewritten - noisy) / (plain - noisy), as a ratio of means.
 
-    NaN if the interval of the loss is not above 0, because a share of such a loss is meaningless.
+    NaN if the interval of the loss is not above 0, because a share of such a loss is meaningless. Also NaN with fewer
+    than two questions that have all three values.
     """
     valid = ~np.isnan(plain + noisy + rewritten)
     lost, back = (plain - noisy)[valid], (rewritten - noisy)[valid]

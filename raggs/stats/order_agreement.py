@@ -25,7 +25,7 @@ class RBO:
     Attributes:
         extrapolated: RBO_ext in 0..1, which assumes that the unknown ranks agree as the known ones do; NaN if a list is
             empty.
-        minimum: RBO if the unknown ranks share no ids.
+        minimum: RBO if the unknown ranks add no shared ids.
         residual: by how much RBO exceeds `minimum` if the unknown ranks agree as much as possible.
     """
 

@@ -1,9 +1,9 @@
 """Personal data in user queries, found by patterns and checksums, and masked. Also cleans and groups logged queries.
 
 These are detected: e-mail addresses (also as "jane at example dot com"), IBANs and payment cards (by checksum), and
-public IP addresses. Phone numbers are detected by the package phonenumbers, for the regions of the text's language.
-Social security numbers are detected for the US (by format) and France (by check key). Names are detected in typical
-contexts: after "my name is" or "Mr", or at the end of a letter.
+public IP addresses. The package phonenumbers detects phone numbers with a country code, and local numbers of the
+regions of the text's language. Social security numbers are detected for the US (by format) and France (by check key).
+Names are detected in typical contexts, for example after "my name is" or "Mr", or at the end of a letter.
 
 Patterns do not find all names, and postal addresses are not detected. A text without findings may still contain
 personal data. This module neither sends nor stores texts.

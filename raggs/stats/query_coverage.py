@@ -5,18 +5,18 @@ The coverage is the share of searches whose query is covered. The interval treat
 sample. Searches of one query are not independent, so the sample counts as (sum of weights)^2 / sum of squared weights
 queries, and the interval is that of Wilson.
 
-Kinds (`kinds_of`): queries are grouped by meaning. In order of their searches, each query joins the most similar
-earlier group whose first query is at least as similar as the threshold, or starts a group. Then each query moves to
-the group with the nearest mean, and this step is repeated. A query of the set belongs to the kind of its nearest query
-of the log, if it covers this query.
+Kinds (`kinds_of`): queries are grouped by meaning. In order of their searches, each query joins the group whose first
+query has the highest cosine with it, if this cosine is above the threshold. Otherwise, the query starts a group. Then
+each query moves to the group with the nearest mean, and this step is repeated up to three times. A query of the set
+belongs to the kind of its nearest query of the log, if it covers this query.
 
 Choice (`choose_queries`): the verdict between two systems depends on a mean over searches. Let W be the share of the
 searches of a kind, n the number of its labelled queries, and s the variance of the difference between systems in it.
 With one pseudo-query per kind, the variance of the mean is the sum of W^2 s / (n + 1). A further label in a kind
-reduces it by W^2 s / ((n + 1)(n + 2)). Each step chooses the kind with the largest reduction. s is not known before
-labels exist. Systems can differ most where searches fail, so s is taken as 1 + the share of searches with a failure
-signal. Within a kind, the query with the most searches is chosen, and a search with a failure signal counts twice.
-Near duplicates of labelled and of chosen queries are not chosen.
+reduces it by W^2 s / ((n + 1)(n + 2)). Each step chooses the kind with the largest reduction, among those with a query
+left to choose. s is not known before labels exist. Systems can differ most where searches fail, so s is taken as 1 +
+the share of searches with a failure signal. Within a kind, the query with the most searches is chosen, and a search
+with a failure signal counts twice. Near duplicates of labelled and of chosen queries are not chosen.
 """
 
 from __future__ import annotations
@@ -78,7 +78,9 @@ def coverage_of(covered: Flags, searches: Floats, confidence: float = 0.95) -> Q
 
 
 def nearest_in_set(queries: Vectors, labelled: Vectors) -> tuple[Floats, Ints]:
-    """Return the highest cosine of each query with a labelled query, and the row of this query (-1: there is none).
+    """Return the highest cosine of each query with a labelled query, and the row of this labelled query.
+
+    If there are no labelled queries, they are -inf and -1.
 
     Args:
         queries, labelled: shapes (queries, dims) and (labelled, dims), of unit length or zero.
@@ -98,7 +100,7 @@ def kinds_of(vectors: Vectors, searches: Floats, threshold: float) -> Ints:
     Args:
         vectors: shape (queries, dims), of unit length or zero; the queries with the most searches first.
         searches: shape (queries,), number of searches of each query.
-        threshold: cosine with the first query of a kind from which a query belongs to it.
+        threshold: cosine with the first query of a kind above which a query starts in this kind.
     """
     first = np.arange(len(vectors))
     for gone in duplicates(vectors, threshold):

@@ -27,10 +27,10 @@ hash of the seed and its key, so adding questions does not move others to anothe
 approximate: they hold on average within each type of question. If the key is the window or document, all questions
 about it are in the same part. A choice made on dev then has not used the texts of the test questions.
 
-Difficulty of questions: the share of systems that find the relevant passages. This is the classical difficulty of an
-item (higher means easier). It is informative only if the systems differ: three chunk sizes of one embedder count as
-hardly more than one system. If no system finds the passages, the question may be hard, or its excerpts may be wrong.
-Such questions have a separate level, so that they can be reviewed.
+Difficulty of questions: the share of systems that find a relevant passage. This is the classical difficulty of an item
+(higher means easier). It is informative only if the systems differ: three chunk sizes of one embedder count as hardly
+more than one system. If no system finds one, the question may be hard, or its excerpts may be wrong. Such questions
+have a separate level, so that they can be reviewed.
 
 Windows of documents from which questions are generated: the documents are divided into windows of about equal size. The
 order of windows covers all parts of the documents evenly. In each prefix of this order, a document's number of windows
@@ -238,7 +238,7 @@ def irrelevant(
 
     Args:
         questions, excerpts, owner: as in `excerpt_cosines`.
-        thresholds: one for all questions, or one per question; a question with a lower cosine is removed.
+        thresholds: one for all questions, or one per question; a question is removed if an excerpt has a lower cosine.
 
     Returns:
         The questions to remove, in their order, each with its least similar excerpt. Questions without excerpts remain.
@@ -366,7 +366,7 @@ def part_of(key: str, seed: int, dev: float = DEV) -> SplitPart:
 
 DifficultyLevel = Literal["easy", "medium", "hard", "unfound"]
 DIFFICULTIES: tuple[DifficultyLevel, ...] = ("easy", "medium", "hard", "unfound")
-EASY, MEDIUM = 2 / 3, 1 / 3  # minimum shares of the systems that find the question's passages
+EASY, MEDIUM = 2 / 3, 1 / 3  # minimum shares of the systems that find a relevant passage
 
 
 @dataclass(frozen=True)
@@ -436,16 +436,16 @@ def stratified_windows(texts: Sequence[str], count: int, seed: int, *, size: int
     A document of at most `size` characters is one window. Longer documents are divided into equal parts of at most
     `size` characters. Each edge between two parts moves to a blank line less than a tenth of a part away, or else to
     the nearest white space. In a part without white space (a page of Chinese), the edge does not move. Once all windows
-    are used, the documents are divided again, with all edges a quarter to three quarters of a part later.
+    are used, the longer documents are divided again, with their edges a quarter to three quarters of a part later.
 
     Args:
-        texts: texts of the documents. Every window contains at least one letter or digit.
+        texts: texts of the documents.
         count: number of windows.
         seed: random seed of the order and of the later windows.
         size: maximum size of a part in characters; a window may be longer, because its edges move.
 
     Returns:
-        `count` windows, or none if no document contains a word.
+        `count` windows, each with at least one letter or digit. None if no document contains a letter or digit.
 
     Raises:
         ValueError: `count` is below 0 or `size` below 1.
@@ -536,7 +536,7 @@ class ThresholdBracket:
 
     @property
     def threshold(self) -> float:
-        """Middle of the interval, rounded to two digits."""
+        """Middle of the interval, rounded to two decimals."""
         return round((self.low + self.high) / 2, 2)
 
 

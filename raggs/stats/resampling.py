@@ -6,8 +6,8 @@ betting: on each query, a gambler bets that the current leader beats the system,
 hypothesis. If a capital of 1 grows to 1 / error, the hypothesis is rejected (Waudby-Smith and Ramdas, "Estimating means
 of bounded random variables by betting", 2023, sections 4 and 5). By Ville's inequality, the error rate holds for all
 times together, so the number of rounds needs no correction. The number of systems needs no correction either, because
-only the best system's hypothesis is true. The only assumption on the differences is their range, so a system that fails
-rarely but completely is handled correctly. In total, the system with the best mean over all queries is dropped with a
+only the best system's hypothesis is true. The only assumption on the differences is their range, so the test remains
+valid if a system scores 0 on a few queries. In total, the system with the best mean over all queries is dropped with a
 probability of at most `error`. Queries must not be in file order, because the first queries of a file may all be alike.
 
 `resampled_means` is the nonparametric bootstrap over queries (Efron and Tibshirani, 1993, chapter 6; section 4.1 of
@@ -16,8 +16,8 @@ system depend only on its own values and the seed, not on the other systems.
 
 `find_winners` estimates how often each system would be chosen with other queries of the same kind. For each resample of
 the queries, the means are recomputed, and the rules of `raggs.stats.choice` choose under the same limits. Cost and
-latency stay as measured. The Pareto front matters only among systems with equal values on every query. A system with
-the best quality and no equal is always on the front.
+latency stay as measured. A dominated system is removed in advance only if the dominating system has the same value on
+every query. Every other system may be the best in some resamples.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class DroppedSystem:
 
     Attributes:
         name: name of the system.
-        by: the best system on the queries seen, among the systems that may replace this one.
+        by: the best system on the queries seen, among the systems of this round that may replace this one.
         difference: mean of `by` minus mean of this system, over the queries seen that count. May be 0 or negative,
             because `evidence` may have peaked on earlier queries.
         evidence: natural logarithm of the largest capital of the test so far; at least ln(1 / error).
@@ -144,8 +144,8 @@ def halve(
     Args:
         names: all systems of the first round, including those dropped since.
         values: values of the primary measure, shape (names, queries seen in all rounds), columns in the order of
-            `draw_order`. A query counts if all systems that were evaluated on it have a value; other values are NaN. A
-            system without any value is not tested and remains.
+            `draw_order`; NaN if there is no value. A query counts if all systems that were evaluated on it have a
+            value. A system without any value is not tested, is ignored in this rule, and remains.
         total: total number of queries.
         looked_at: for each system, the number of first queries on which it was evaluated; None: all. Systems evaluated
             on all queries seen are tested; the other systems were dropped before.
@@ -183,7 +183,7 @@ def log_capital(table: Floats, counts: Ints, allowed: Flags, total: int) -> Floa
     """Return each system's largest capital so far against the hypothesis that it is the best, as a logarithm.
 
     The capital is the mean over several gamblers. Each bets a different share of the largest bet that cannot ruin them.
-    All of them bet on the current leader.
+    All of them bet on the leader so far among the systems that may replace the tested one.
 
     Args:
         table: shape (systems, queries seen), values of a column differ by at most 1; random order, without replacement.
@@ -210,7 +210,10 @@ def log_capital(table: Floats, counts: Ints, allowed: Flags, total: int) -> Floa
 
 
 def _against_leader(now: Floats, sums: Floats, there: Flags, allowed: Flags) -> tuple[Floats, Floats]:
-    """Return by how much the previous leader beats each system on this query, and in the sums over earlier queries."""
+    """Return by how much the leader on the earlier queries beats each system, on this query and in the earlier sums.
+
+    Both are 0 if no system that was evaluated on this query may replace the system.
+    """
     if allowed.all():
         leaders = np.full(len(now), np.where(there, sums, -math.inf).argmax())
     else:
@@ -318,8 +321,8 @@ class Winners:
     def told(self, *, equals: bool = False) -> str:
         """Return the summary sentence.
 
-        With `equals`, the first system stands for others that have the same value on every query. The sentence mentions
-        them only if a single system wins.
+        With `equals`, the first system represents others that have the same value on every query. The sentence mentions
+        them only if `told_apart` is true.
         """
         drawn = f"of {self.draws:,} resamples of {self._asked}"
         if not self.shares:
@@ -335,9 +338,9 @@ class Winners:
             return f"{named} is chosen in {best.share:.0%} {drawn}{hint}."
         listed = ", ".join(f"{each.name} {each.share:.0%}" for each in self.shares[:3])
         rest = len(self.rivals) - 3
-        more = f" and {rest} more" if rest > 0 else ""
+        more = f" and {rest} more system{'s' if rest > 1 else ''}" if rest > 0 else ""
         missed = f"; in {self.none:.0%} no system meets the limits" if self.none else ""
-        return f"The winner is inconclusive: {listed}{more} {drawn}{missed}."
+        return f"The winner is inconclusive: {listed}{more} ({self.draws:,} resamples of {self._asked}){missed}."
 
 
 def find_winners(
@@ -386,9 +389,9 @@ def find_winners(
 
 
 def _undominated(candidates: Sequence[Candidate], values: Floats, rows: Sequence[int], jitter_ms: float) -> list[int]:
-    """Return the rows without systems that another system dominates and equals on every query.
+    """Return the rows without dominated systems whose values equal those of the dominating system on every query.
 
-    Such systems tie in all resamples, so the dominating system would always be chosen.
+    Such systems tie in all resamples, so the dominating system would be preferred in all of them.
     """
     alike: dict[bytes, list[int]] = {}
     for row in rows:

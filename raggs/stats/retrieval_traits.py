@@ -1,9 +1,9 @@
 """Traits of questions, and rules that turn measurements into findings, for the retrieval diagnosis.
 
 Rules (`findings`): a rule is a row of a table with conditions, evidence and a recommended change. A rule applies if the
-complete interval of each quantity is beyond the rule's limit, so that chance differences give no finding. The intervals
-of all systems or pairs analysed together are simultaneous (Bonferroni). The caller computes the quantities, one value
-per question.
+complete interval of each quantity is beyond the rule's limit, so that chance differences rarely give a finding. For
+each quantity, the intervals of all systems or pairs analysed together are simultaneous (Bonferroni). The caller
+computes the quantities, one value per question.
 
 Quantities of lists per question (`copies_at`, `found_alone`, `missed_length`): near-duplicates, passages that only
 another system found, length of missed passages. Each function returns one value per question, NaN if undefined, so that
@@ -123,8 +123,9 @@ def _applied(rule: TraitRule, held: Mapping[str, TraitEvidence]) -> Iterator[Tra
 
 
 def copies_at(hits: Hits, k: int) -> Floats:
-    """Return the share of the first `k` ranks at which a near-duplicate of a higher-ranked passage is; NaN for an empty
-    list.
+    """Return the share of the first `k` passages that are near-duplicates of a higher-ranked passage.
+
+    The share is NaN for an empty list.
 
     Near-duplicates are known only among judged passages, so the share is a lower bound if some passages are unjudged.
     """
@@ -140,7 +141,7 @@ def copies_at(hits: Hits, k: int) -> Floats:
 
 
 def found_alone(other: Hits, hits: Hits, pool: int) -> Floats:
-    """Return the share of each question's relevant passages in the first `pool` of `other`, but not of `hits`.
+    """Return the share of each question's relevant passages that are in the first `pool` of `other`, but not of `hits`.
 
     Both arguments must have the same judgments. A question without relevant passages has NaN.
     """
@@ -302,7 +303,7 @@ def length_of(text: str) -> int:
 
 
 def asked_by(text: str, language: str) -> str:
-    """Return the kind of question: its question word, "yes or no", "by keywords" or "otherwise".
+    """Return the kind of question: its question word in English, "yes or no", "by keywords" or "otherwise".
 
     Args:
         text: text of the question.
@@ -453,7 +454,7 @@ LEVEL_TRAITS: tuple[tuple[str, str, str, Callable[[AnsweredQuery], str]], ...] =
 def traits_of(asked: Sequence[AnsweredQuery], weights: WordWeights) -> tuple[Trait, ...]:
     """Return the traits that at least one question has and at least one lacks; see also `Trait.told`.
 
-    Only levels with enough questions are traits, and only the most frequent of these.
+    Of the levels, only the most frequent ones with at least five questions are traits.
 
     Args:
         asked: the questions.

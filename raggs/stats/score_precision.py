@@ -1,11 +1,11 @@
 """Effect of numeric precision on scores: ties, their effect on a measure at each cutoff, and bias of the file's order.
 
 A score is phi(z): a product of two vectors, the sigmoid of a logit, or the softmax over two logits of which the second
-is "yes". At low precision, z is rounded, and phi(z) is rounded again. High-precision scoring (HPS) computes phi in
-float32 without rounding, so only the rounding of z loses information. The "oblivious" value of a measure is computed
-with tied passages in file order. Source: "Reliable Evaluation Protocol for Low-Precision Retrieval", sections 2.2, 2.3
-and 3.2. Expectations over ties follow McSherry and Najork 2008. If tied passages are systematically ordered by
-relevance, labels have leaked into the file's order. A sign test checks this.
+is "yes". At low precision, the vectors or logits are rounded, and the score is rounded again. High-precision scoring
+(HPS) computes the score in float32 from the rounded inputs and does not round it. The "oblivious" value of a measure is
+computed with tied passages in file order. Source: "Reliable Evaluation Protocol for Low-Precision Retrieval", sections
+2.2, 2.3 and 3.2. Expectations over ties follow McSherry and Najork 2008. If tied passages are systematically ordered by
+relevance, labels have probably leaked into the file's order. A sign test checks this.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Query routing: signals that a question is hard, and thresholds above which it is searched deeper.
+"""Query routing: signals that a question is hard, and thresholds at which it is searched deeper.
 
 Router (`fit`, `judge`): a router uses the deep list for a question if any of its signals reaches its threshold, else
 the shallow list. Thresholds are fitted on one half of the questions and evaluated on the other half. Using the deep
@@ -9,9 +9,9 @@ have one value per question, in the same order. "near" is the quality at the sma
 more than a set loss. "far" is the quality at the large cutoff, which should increase.
 
 Signals are computed from a question's own lists: score margins, entropy, distance of the rewrite, names, agreement.
-Sections 1, 5.2 and 6 of the source name these signals without formulas or thresholds; both are raggs' own. A signal
+Sections 1, 5.2 and 6 of the source name these signals without formulas or thresholds, which are raggs' own. A signal
 that cannot be computed (the list is too short, or no reranker is used) is None and never escalates a question. The
-signals take Python sequences, because a run computes them for single questions.
+functions of the signals take Python sequences, because a run computes them for single questions.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import numpy as np
 
 from raggs.base.arrays import Flags, Floats
 from raggs.stats.intervals import Interval, bootstrap_mean
+from raggs.stats.order_agreement import rbo
 
 HEAD_RANK = 10  # last rank of the head of a list
 
@@ -102,8 +103,6 @@ def rewrite_distance(question: Sequence[float], rewrite: Sequence[float]) -> flo
 
 def agreement(dense: Sequence[str], lexical: Sequence[str]) -> float | None:
     """Return the rank-biased overlap (extrapolated, p = 0.9) of two lists, in 0..1; None if a list is empty."""
-    from raggs.stats.order_agreement import rbo  # imported lazily: needs numpy
-
     found = rbo(dense, lexical).extrapolated
     return None if math.isnan(found) else found
 
@@ -131,7 +130,7 @@ def _reaches(kind: SignalKind, value: float | None, threshold: float) -> bool:
 
 LEAST_SHARE = 0.05  # minimum share of the questions that each step of the fit adds
 LEAST_QUESTIONS = 3
-# minimum excess of a step over random escalation; significance is tested on the other half of the questions
+# minimum excess of a step over random escalation, in standard errors; `judge` evaluates the fit on other questions
 MIN_STEP_STANDARD_ERRORS = 1.0
 
 
@@ -359,8 +358,8 @@ def _best_step(
 def _candidate_thresholds(name: str, values: Floats, taken: Flags) -> Iterator[tuple[float, Flags]]:
     """Yield thresholds half way between neighbouring values, and the questions that each threshold would add.
 
-    The last threshold is the last value itself. Each threshold adds at least `least` questions more than the previous
-    one.
+    The last threshold is the last value itself. Each threshold adds more questions than the previous one, by at least
+    5% of all questions and at least three.
     """
     least = max(LEAST_QUESTIONS, math.ceil(LEAST_SHARE * len(values)))
     known = np.unique(values[~np.isnan(values)])

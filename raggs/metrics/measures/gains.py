@@ -113,8 +113,8 @@ class NetUtility(Linear):
     """Utility minus a penalty for distracting passages: a sum over the top k, relative to that of the best k passages.
 
     This measure is not UDCG (Trappolini et al. 2025), which also combines utilities and distractors, with a discount
-    fitted to a language model. We know UDCG only from Dallaire 2025, which does not give its formula. According to this
-    source, UDCG without the discount ranks systems nearly the same.
+    fitted to a language model. The source used here, Dallaire 2025, does not give the formula of UDCG. According to
+    this source, UDCG ranks systems nearly the same with and without the discount.
     """
 
     NAME = "net_utility"

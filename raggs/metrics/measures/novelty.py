@@ -162,7 +162,7 @@ class Diverse(Faceted):
 
 
 class AlphaNdcg(Diverse):
-    """nDCG in which each repetition of a facet gains less; unlike in ra_nwg_novel, the order counts."""
+    """nDCG in which each repetition of a facet gains less; unlike in ra_nwg_novel, lower ranks are discounted."""
 
     NAME = "alpha_ndcg"
     FORMULA = "sum (1 - alpha)^s / log2(rank + 1) over relevant passages, s of whose facet stand above / its best"

@@ -4,9 +4,9 @@ Each character of a judged passage has the passage's grade. A new passage gets i
 `ProjectionRule`. No texts are needed, only ranges and grades. The time grows with the number of judged ranges, of new
 passages, and of overlapping pairs.
 
-A new passage with exactly the range of a judged one keeps its grade. A passage with too few judged characters stays
-unjudged instead of getting a low grade. If its judged characters already give a sufficient grade (`proof`), it gets
-this grade.
+A new passage with exactly the range of a judged one keeps its grade (the highest, if there are several). A passage with
+too few judged characters stays unjudged instead of getting a low grade. If its judged characters already give a
+sufficient grade (`proof`), it gets this grade.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def test_a_crowd_is_named_in_part():
     values = noisy(*[0.05] * 9, queries=20)
     candidates = [Candidate(str(row), 1.0, 100.0, (0.5,), 50) for row in range(9)]
     winners = find_winners(candidates, values, seed=1)
-    assert len(winners.rivals) > 4 and f"% and {len(winners.rivals) - 3} more of" in winners.sentence
+    assert len(winners.rivals) > 4 and f"% and {len(winners.rivals) - 3} more systems (" in winners.sentence
 
 
 def test_equal_systems_are_a_matter_of_k():
