@@ -155,8 +155,8 @@ class Ranker(ABC):
 
     VERSION: ClassVar[int]
     INFORMED: ClassVar[bool] = False  # whether the engine accepts orders before its first round
-    # Above 0 if the engine exchanges judge parameters with other queries. Like `VERSION`, it is increased by changes of
-    # the code, but by those that affect only rankings in which the engine chooses the list length.
+    # Above 0 if the engine exchanges judge parameters with other queries. It is increased by changes of the code that
+    # affect only rankings in which the engine chooses the list length; `VERSION` by all other changes of results.
     LEARNS: ClassVar[int] = 0
 
     @abstractmethod

@@ -3,26 +3,27 @@ uncertain.
 
 After every answer, a Plackett-Luce posterior is fitted to all orders so far, with the grades as prior. Its covariance
 shows which pairs are uncertain, which pairs are settled, and when to stop. Each batch is chosen to reduce the
-uncertainty about the order of the top as much as possible. The judge's sharpness, position bias and repeat correlation
-are estimated from the same answers. The order is a topological order of the locks. Passages that no lock orders are
-sorted by score, and those that are probably irrelevant come last, sorted by grade.
+uncertainty about the order of the top. A small share of the batches are repeated to audit the judge. The judge's
+sharpness, position bias and repeat correlation are estimated from the same answers. The order is a topological order of
+the locks. Passages that no lock orders are sorted by score, and those that are probably irrelevant come last, sorted by
+grade.
 
 Choice of batches (`Planner`): A-optimal weighted contrasts. Only uncertain differences between utilities matter. Each
 pair has a weight w_ij such that w_ij v_ij, with v_ij the variance of the pair's difference, is the expected loss of
-gain by its order (see `raggs.ranking.rounds.pair_losses`). This loss is multiplied by the probability that one of the
-two belongs to the top. The worth of a batch is the exact decrease of the weighted sum of the variances of differences,
-sum w_ij v_ij, under the model's expected information (A-optimality: Chernoff 1953). A batch starts with the best pair
-and is extended greedily. Exchanging members afterwards, or trying several first pairs, had no measurable benefit. The
-batches of a round are chosen before any is judged. So each choice updates the covariance by its expected information,
-and later choices take it into account. No randomness is used.
+gain by its order (see `raggs.ranking.rounds.pair_losses`). This loss is multiplied by the probability that at least one
+of the two belongs to the top. The worth of a batch is the exact decrease of the weighted sum of the variances of
+differences, sum w_ij v_ij, under the model's expected information (A-optimality: Chernoff 1953). A batch starts with
+the best pair and is extended greedily. Exchanging members afterwards, or trying several first pairs, had no measurable
+benefit. The batches of a round are chosen before any is judged. So each choice updates the covariance by its expected
+information, and later choices take it into account. No randomness is used.
 
 Shared budget (`next_wave`): which of many rankings gets the next round, by expected benefit per price. The expected
 loss decreases roughly as a power of the information so far. So the expected decrease by the next call is the current
 expected loss divided by the information so far. The grades count as some calls (`expected_loss_reduction`). This works
 as well as the planned decrease of the variances, and needs no computation (benchmarks/results/setbudget.md). Each
 ranking first gets one round. Then come waves: the best offers within the remaining budget, for a tenth of the rankings
-at a time (for few rankings, up to a quarter). A wave depends only on the results of earlier waves, not on the latency
-of answers.
+at a time, or for 16 if this is more, but for at most a quarter. A wave depends only on the results of earlier waves,
+not on the latency of answers.
 """
 
 from __future__ import annotations
@@ -161,8 +162,8 @@ class Planner:
         return found
 
     def _interest(self) -> Floats:
-        """Return how much the order of each pair matters: the probability that one of the two is in the top, times
-        the probability that the pair affects the gain.
+        """Return how much the order of each pair matters: the probability that at least one of the two is in the top,
+        times the probability that the pair affects the gain.
         """
         outside = 1.0 - self._inside()
         return np.asarray((1.0 - outside[:, None] * outside) * useful_chances(self.mean, self.covariance))
@@ -373,9 +374,9 @@ def check_options(
     if not (z > 0 and math.isfinite(z)):
         raise ValueError(f"z must be a finite number above 0, not {z}")
     if not (saving >= 0 and math.isfinite(saving)):
-        raise ValueError(f"saving must be a finite number from 0, not {saving}")
+        raise ValueError(f"saving must be a finite number of at least 0, not {saving}")
     if not (overhead >= 0 and math.isfinite(overhead)):
-        raise ValueError(f"overhead must be a finite number from 0, not {overhead}")
+        raise ValueError(f"overhead must be a finite number of at least 0, not {overhead}")
     if not stability >= 0:
         raise ValueError(f"stability must be at least 0, not {stability}")
     ranges = (
@@ -394,7 +395,7 @@ PILOT_SHARE = 0.5  # maximum share of a ranking's budget for pilot lists
 STUDY_EVERY = 4  # calls between two estimates of the judge's position bias, sharpness and repeat correlation
 FIRST_SHARPNESS = 3.0
 POSTERIOR_DRAWS = 2000  # number of draws from the posterior, for ranks and membership
-# Calls per passage that an earlier ranking does not contain, and the start score from which it gets them.
+# Calls for each passage that no earlier order contains, and the start score from which a passage gets them.
 FRESH_CALLS, FRESH_FROM = 2, 2.0
 SAVES_LITTLE = "a further call saves little"
 
@@ -588,8 +589,8 @@ class BayesRanker(RoundRanker):
         """Record an order given beforehand; see `Ranker.inform`. The order has full weight and does not affect the
         judge's parameters.
 
-        Earlier answers of the judge count towards `max_calls`, but leave `FRESH_CALLS` calls for each passage above the
-        lowest grade that no earlier answer contains.
+        Earlier answers of the judge count towards `max_calls`. They leave `FRESH_CALLS` calls for each passage with a
+        start score of at least `FRESH_FROM` that no order given beforehand contains.
         """
         numbered = self._numbered(groups)
         self.informed += 1

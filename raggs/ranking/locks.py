@@ -5,10 +5,10 @@ closure is stored as a boolean matrix, so that one look-up shows whether a path 
 
 `SettledPairs` locks a pair if two conditions hold: the bounds of its difference exclude zero on consecutive updates,
 and a judged batch or an order given beforehand supports the lock. It supports a lock if it ranks the winner above the
-loser. Two of them support it together if the winner beat some item in one, and this item beat the loser in the other.
-A lock never closes a cycle, and none is made for a pair that other locks imply. A lock is released if the posterior now
-ranks its pair the other way round, beyond a small tolerance. Locks explain an order and make it possible to audit it.
-They must not preserve an error. The engine `online` uses only the graph, and has its own rule.
+loser. Two of them support it together if the winner beat some item in one, and this item beat the loser in the other. A
+lock never closes a cycle, and none is made for a pair that other locks imply. A lock is released if the posterior now
+ranks its pair the other way round, beyond a small tolerance, so that locks do not preserve an error. Locks explain an
+order and make it possible to audit it. The engine `online` uses only the graph, and has its own rule.
 """
 
 from __future__ import annotations

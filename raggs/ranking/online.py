@@ -185,7 +185,7 @@ def _check_options(eta: float, z: float, confirmations: int, clip: float, stabil
         if not 0 < value <= HIGHEST_STEP:
             raise ValueError(f"{what} must be above 0 and at most {HIGHEST_STEP:g}, not {value}")
     if not (z >= 0 and math.isfinite(z)):
-        raise ValueError(f"z must be a finite number from 0, not {z}")
+        raise ValueError(f"z must be a finite number of at least 0, not {z}")
     for what, count in (("confirmations", confirmations), ("stability", stability)):
         if not count >= 1:
             raise ValueError(f"{what} must be at least 1, not {count}")

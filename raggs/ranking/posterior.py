@@ -15,10 +15,10 @@ Each mixture is replaced by the normal factor that gives the same mean and varia
 (expectation propagation: Minka 2001). The factors depend on the resulting posterior. If the fit starts from the last
 posterior, one refinement per answer is enough. A posterior stores the factors that it was fitted with.
 
-Grades: a utility is normal around the grade that its passage deserves, which is the given grade or a neighbouring one.
-How likely the neighbours are depends on the pool: if most passages deserve a 1, many of the passages graded 2 deserve a
-1, too. The shares of the deserved grades are estimated from the given grades by deconvolution (expectation
-maximisation: Richardson 1972, Lucy 1974).
+Grades: a utility is normal around the grade that its passage deserves, which is the given grade or a neighbouring one
+(for distributions of grades, see `grade_prior`). How likely the neighbours are depends on the pool: if most passages
+deserve a 1, many of the passages graded 2 deserve a 1, too. The shares of the deserved grades are estimated from the
+given grades by deconvolution (expectation maximisation: Richardson 1972, Lucy 1974).
 
 BLAS runs on one thread, because the matrices have only a few kilobytes. Starting a pool of threads costs more than the
 computation, up to a hundred times more on a busy machine. The limit applies only while a function decorated with
@@ -358,7 +358,8 @@ class Posterior:
 
     Attributes:
         mean: maximum a posteriori, in grades.
-        covariance: inverse of the curvature at the mean, shape (size, size).
+        covariance: inverse of the curvature at the last point before the mean, shape (size, size). After convergence,
+            this point is within `MIN_STEP_GRADES` of the mean.
         sharpness: the sharpness b that the fit assumed.
         evidence: logarithm of the evidence for b times the prior of b, up to a constant. It is comparable between fits
             of the same orders.

@@ -4,15 +4,15 @@ Several queries (`fit_profile`): sharpness, fatigue within a list, and the effec
 query have too little information: a judge whose late picks are careless looks like one with low sharpness. So the
 answers to several queries are fitted with the same parameters, and the parameters with the best joint evidence are used
 (empirical Bayes: Efron and Morris 1973). A fault of the judge is accepted only if it increases the evidence by more
-than chance would. The same answers give bit-identical parameters.
+than a penalty of 2 nats. The same answers give bit-identical parameters.
 
 One query (`estimate_judge_model`): position bias, sharpness and repeat correlation. These parameters depend on the
 utilities, and the utilities on the parameters, so both are fitted in turn.
 
 Position bias (`position_bias`): lists are shuffled, so a bias towards the first passage does not distort the order
 permanently, but it adds noise. Every batch has a passage at every position, so the bias is known long before the
-utilities, and a known bias adds no noise. Estimates that may be due to chance are shrunk to 0 (James and Stein 1961),
-so the correction costs almost nothing for a judge without bias.
+utilities, and a known bias adds no noise. Estimates that may be due to chance are shrunk to 0, or to the estimate from
+other queries (James and Stein 1961), so the correction costs almost nothing for a judge without bias.
 
 Repeat correlation (`repeat_correlation`): a judge may make the same error each time it judges a pair. With the
 correlation `echo` of its errors on two showings, n showings are worth n / (1 + (n - 1) echo) independent ones, and

@@ -31,7 +31,8 @@ def prune(
     """Keep all passages of the best grade, then of the next grades, until at least `min_keep` passages are kept.
 
     The grade that reaches `min_keep` is the last to be kept. If there are more than `max_keep` passages up to this
-    grade, those of the last grade with the worst fused ranks are dropped. A passage without a grade is never kept.
+    grade, those of the last grade with the lowest mean grades, then with the worst fused ranks, are dropped. A passage
+    without a grade is never kept.
 
     Args:
         grades: one grade per passage, higher is better; None if the judge failed.

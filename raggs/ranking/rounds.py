@@ -3,7 +3,7 @@
 Passages are numbered by the sorted order of their ids. The order in which a pool is listed matters only for passages
 that are probably irrelevant (see `order_keys`). If passages are renamed without changing their sorted order, only the
 names in the result change. Every other renaming also changes the random numbers of the passages and the order of exact
-ties. Randomness depends only on (seed, round, slot).
+ties. The random numbers of a batch depend only on (seed, round, slot).
 
 No presentation is shown twice: a cached or deterministic judge would repeat its answer, which would not be independent
 evidence. If many random orders of a batch give no new presentation, another batch is drawn at random. A ranking ends if
@@ -295,7 +295,7 @@ def as_distribution(chances: Sequence[float], what: str) -> Floats:
     found = np.array(chances, dtype=np.float64)
     total = float(found.sum())
     if not (np.isfinite(found).all() and found.min(initial=0.0) >= 0 and abs(total - 1.0) <= MAX_SUM_ERROR):
-        raise ValueError(f"{what} must have probabilities from 0 with a sum of 1, not {found.tolist()}")
+        raise ValueError(f"{what} must have probabilities of at least 0 with a sum of 1, not {found.tolist()}")
     return np.asarray(found / total)
 
 
@@ -466,7 +466,7 @@ class PassageKeys:
 
     Attributes:
         keys: shape (size,), all negative: highest for the passage that was first before any answer.
-        shown: shape (size,): whether any answer contains the passage.
+        shown: shape (size,): whether any answer, or any order given beforehand, contains the passage.
     """
 
     keys: Floats
@@ -477,8 +477,8 @@ def order_keys(mean: Floats, deviation: Floats, known: PassageKeys) -> Floats:
     """Return the keys by which passages are sorted in descending order. The key is the utility. For passages that are
     probably irrelevant, it is the prior key, below all utilities.
 
-    A passage is probably irrelevant if the probability that its utility is above `USELESS` is below 0.3. If no answer
-    contains the passage, the limit is 0.5.
+    A passage is probably irrelevant if the probability that its utility is above `USELESS` is below 0.3. If the passage
+    was not shown, the limit is 0.5.
 
     Args:
         mean: shape (..., size), means of the utilities.

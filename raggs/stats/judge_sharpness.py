@@ -257,7 +257,7 @@ def _spans(ends: Sequence[int]) -> list[tuple[int, int]]:
     return list(zip([0, *ends[:-1]], ends, strict=True))
 
 
-UTILITY_SPREAD = 0.65  # standard deviation of the utilities around the grades, as the ranking engines use
+UTILITY_SPREAD = 0.65  # standard deviation of the utilities around the grades, similar to that of the engine `bayes`
 
 
 @one_blas_thread

@@ -42,7 +42,7 @@ def lost(order, world) -> float:
         ({"sigma": 10.0}, "sigma must be in 0.01 to 2"),
         ({"slip": 1.0}, "slip must be in 0 to 0.9"),
         ({"z": math.inf}, "z must be a finite number above 0"),
-        ({"saving": -1}, "saving must be a finite number from 0"),
+        ({"saving": -1}, "saving must be a finite number of at least 0"),
         ({"stability": -1}, "stability must be at least 0"),
         ({"stability": math.nan}, "stability must be at least 0"),
         ({"repeats": 0.6}, "repeats must be in 0 to 0.5"),

@@ -127,9 +127,9 @@ def test_better_knowledge_of_the_grades_gives_a_better_order():
     [
         ([None] * 19, "20 ids, 19 distributions"),
         ([(0.5, 0.5), *[None] * 19], f"the distribution of {WORLD.ids[0]} needs five probabilities, not 2"),
-        ([(0.5, 0.6, -0.1, 0, 0), *[None] * 19], "probabilities from 0 with a sum of 1"),
-        ([(0.5, 0.4, 0, 0, 0), *[None] * 19], "probabilities from 0 with a sum of 1"),
-        ([(float("nan"), 0.5, 0.5, 0, 0), *[None] * 19], "probabilities from 0 with a sum of 1"),
+        ([(0.5, 0.6, -0.1, 0, 0), *[None] * 19], "probabilities of at least 0 with a sum of 1"),
+        ([(0.5, 0.4, 0, 0, 0), *[None] * 19], "probabilities of at least 0 with a sum of 1"),
+        ([(float("nan"), 0.5, 0.5, 0, 0), *[None] * 19], "probabilities of at least 0 with a sum of 1"),
     ],
 )
 @pytest.mark.parametrize("engine", ENGINES)
@@ -215,9 +215,9 @@ def test_an_even_pick_says_that_all_are_equal(engine):
     ("best", "message"),
     [
         ([0.5, 0.5], "one probability for each of the 5 passages, not 2"),
-        ([0.5, 0.5, 0.5, 0, 0], "best must have probabilities from 0 with a sum of 1"),
-        ([1.5, -0.5, 0, 0, 0], "best must have probabilities from 0 with a sum of 1"),
-        ([float("inf"), 0, 0, 0, 0], "best must have probabilities from 0 with a sum of 1"),
+        ([0.5, 0.5, 0.5, 0, 0], "best must have probabilities of at least 0 with a sum of 1"),
+        ([1.5, -0.5, 0, 0, 0], "best must have probabilities of at least 0 with a sum of 1"),
+        ([float("inf"), 0, 0, 0, 0], "best must have probabilities of at least 0 with a sum of 1"),
     ],
 )
 def test_probabilities_that_are_none_leave_the_batch_outstanding(engine, best, message):
