@@ -352,7 +352,7 @@ def wave_size(rankings: int) -> int:
 
 
 HIGHEST_SLIP = 0.9
-# outside this range, either the answers have no influence, or the grades have no information and fits diverge
+# outside this range, either the answers have hardly any influence, or the grades have no information and fits diverge
 SIGMAS = 0.01, 2.0
 
 

@@ -462,10 +462,11 @@ def expected_loss(losses: Floats, top: int) -> float:
 
 @dataclass(frozen=True)
 class PassageKeys:
-    """Sort keys of the passages of a pool that do not depend on the answers, and which passages were shown.
+    """Sort keys of the passages of a pool from grades, listing and orders given beforehand, and which passages were
+    shown.
 
     Attributes:
-        keys: shape (size,), all negative: highest for the passage that was first before any answer.
+        keys: shape (size,), all negative: highest for the passage that comes first.
         shown: shape (size,): whether any answer, or any order given beforehand, contains the passage.
     """
 

@@ -89,7 +89,7 @@ class LabelImpact:
     def variance(self, items: Flags | Ints | None = None) -> Floats:
         """Return the variance of the differences due to unknown human labels of `items` (None: all).
 
-        Labels are independent, so the variances of the items add up. Shape (measures, systems, systems).
+        Labels are treated as independent, so the variances of the items add up. Shape (measures, systems, systems).
         """
         chosen = slice(None) if items is None else items
         beliefs = self.beliefs[chosen]

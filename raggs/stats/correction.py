@@ -391,8 +391,8 @@ def _earlier_counts(inside: Ints, place: Ints, strata: int) -> Ints:
 def _shared_out(sizes: Ints, count: int) -> Ints:
     """Return the sample size of each stratum, `count` in total; no sample size decreases if `count` increases.
 
-    A stratum's share is proportional to the square root of its size (Webster's method, which is monotone); each stratum
-    gets at least one item if possible.
+    A stratum's share is about proportional to the square root of its size (Webster's method, which is monotone); each
+    stratum gets at least one item if possible.
     """
     most = np.minimum(sizes, count)
     stratum = np.repeat(np.arange(len(sizes)), most)

@@ -53,7 +53,7 @@ class LevelGrid:
 
     Attributes:
         axes: names of the axes, in order of appearance.
-        levels: levels of each axis; numbers in ascending order, other values in order of appearance.
+        levels: levels of each axis, ascending if all are numbers, else in order of appearance.
         codes: shape (systems, axes), indices into `levels`; -1 if a system does not have the axis.
     """
 

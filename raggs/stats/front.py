@@ -8,9 +8,9 @@ than 420. The front is therefore defined as the unique set with two properties: 
 excluded system is dominated by a member. Such a set (a kernel; von Neumann and Morgenstern, 1944) exists and is unique,
 because dominance under jitter has no cycles. In a cycle, all qualities would be equal. So each step would gain at least
 the jitter on latency or cost, and lose less than the jitter on the other axis, if anything. On an axis that returns to
-its start, more steps lose than gain. Then more than half of the steps would lose on latency, and more than half on
-cost. So some step would lose on both, which is impossible. Without jitter, the kernel is the ordinary front. Costs may
-have a jitter as well, as a share of the smaller cost. To choose among the members, use `raggs.stats.choice`.
+its start, more steps lose than gain. Since each step gains on an axis, there would be more losses than steps, over both
+axes. So some step would lose on both axes, which is impossible. Without jitter, the kernel is the ordinary front. Costs
+may have a jitter as well, as a share of the smaller cost. To choose among the members, use `raggs.stats.choice`.
 
 Efficiency (quality per second) and marginal gains of more candidates: sections 3.3 and 5.4. Efficiency ignores limits
 and is highest for small K, so it is used only to break ties. Marginal gains show when more candidates no longer pay

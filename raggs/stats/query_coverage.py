@@ -2,8 +2,8 @@
 
 Coverage (`coverage_of`): a query of the log is covered if its cosine with a query of the set is at least a threshold.
 The coverage is the share of searches whose query is covered. The interval treats the queries of the log as a random
-sample. Searches of one query are not independent, so the sample counts as (sum of weights)^2 / sum of squared weights
-queries, and the interval is that of Wilson.
+sample. Searches of one query are not independent. So for queries with s_i searches, the sample counts as (sum s_i)^2 /
+sum s_i^2 independent queries, and the interval is that of Wilson.
 
 Kinds (`kinds_of`): queries are grouped by meaning. In order of their searches, each query joins the group whose first
 query has the highest cosine with it, if this cosine is above the threshold. Otherwise, the query starts a group. Then

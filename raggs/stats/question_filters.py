@@ -35,7 +35,7 @@ have a separate level, so that they can be reviewed.
 Windows of documents from which questions are generated: the documents are divided into windows of about equal size. The
 order of windows covers all parts of the documents evenly. In each prefix of this order, a document's number of windows
 is proportional to its length, with an error of one or two. The windows of a document are spread evenly over it, and no
-character is repeated before all were used. A longer order starts with the shorter one, so extending it does not change
+window is repeated before all were used. A longer order starts with the shorter one, so extending it does not change
 earlier windows. A document of `n` windows and `L` characters gets the positions (i + u) / L, i = 0..n-1, with one
 random u in [0, 1): the divisor method of apportionment with a random offset. The golden ratio determines which of its
 windows is the i-th.

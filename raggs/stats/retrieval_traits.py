@@ -197,7 +197,7 @@ IDENTIFIER = re.compile(
     r"\b[A-Z]{2,}s?\b|\b\w*[a-z]\w*[A-Z]\w*\b|\w+_\w+|\w+\(\)|\b\w+\.[a-z]\w+\b|(?:^|\s)--?[a-z][\w-]+|\bv?\d+\.\d+(?:\.\d+)*\b"
 )
 OPENING_WORDS = 4  # number of first words in which a question word is searched ("In which year ...")
-KEYWORDS = "by keywords"  # kind of a query with neither a question mark nor a question word
+KEYWORDS = "by keywords"  # kind of a text without question word, yes-no form and final mark (? . ! :)
 OTHER_KIND = "otherwise"
 YES_NO = "yes or no"
 
