@@ -24,7 +24,7 @@ from raggs.golden.judgments import Judgments
 from raggs.golden.sources import NamedSystem, open_golden, open_systems
 from raggs.reporting.base import JudgeValidation, ReportFacts
 from raggs.reporting.page import report_page
-from raggs.runs.manifests.open_run import OpenedRun, open_run
+from raggs.runs.manifests.open_run import OpenedRun, find_config_file, open_run
 from raggs.runs.manifests.store import RunStore
 
 if TYPE_CHECKING:
@@ -120,13 +120,15 @@ def gather(request: ReportRequest) -> ReportFacts:
     run = open_run(request.golden) if _is_run(request.golden) else None
     scored = _score_systems(request, golden, run)
     diagnoses, undiagnosed = _diagnoses(request, golden, run, scored)
+    sweeps = [_sweep(folder, golden) for folder in request.sweeps]
     return ReportFacts(
         place=str(request.golden),
         golden=golden,
         run=run,
         report=scored.report,
         missing=scored.missing,
-        sweeps=tuple(_sweep(folder, golden) for folder in request.sweeps),
+        sweeps=tuple(sweep for sweep, _ in sweeps),
+        sweep_configs=tuple(config for _, config in sweeps),
         people=_validate_judge(run, request.reviews),
         texts=request.texts,
         command=shlex.join(_command(request)),
@@ -237,7 +239,8 @@ def _read(path: Path, golden: GoldenSet) -> EvalReport:
     return found
 
 
-def _sweep(folder: Path, golden: GoldenSet) -> SweepReport:
+def _sweep(folder: Path, golden: GoldenSet) -> tuple[SweepReport, str]:
+    """Return a sweep, and the path of its configuration file; empty if unknown."""
     from raggs.app.audit import is_sweep  # imported lazily: most reports have no sweep
     from raggs.sweeps.config import SweepConfig
     from raggs.sweeps.judgments import of_queries
@@ -253,7 +256,7 @@ def _sweep(folder: Path, golden: GoldenSet) -> SweepReport:
     if manifest.golden != of_queries(golden.judgments(scale), manifest.questions).digest:
         said = f"used other judgments than those of {golden.source}"
         raise DataError(said, where=folder, remedy="set `golden` of the sweep to this set, and run the sweep again")
-    return found
+    return found, "" if manifest.config_file is None else str(find_config_file(folder, manifest.config_file))
 
 
 def _validate_judge(run: OpenedRun | None, folder: Path | None) -> JudgeValidation:

@@ -37,7 +37,7 @@ from raggs.parts.indexes.passages import Passages
 from raggs.parts.judges import Judge
 from raggs.parts.workspace import Workspace, judge_prompts
 from raggs.runs.events import Listener, ignore_event, in_loop, run_in_thread
-from raggs.runs.manifests.store import RunStore
+from raggs.runs.manifests.store import RunStore, config_place
 from raggs.stages.judge import STAGE
 from raggs.stats.annotation_value import UnjudgedPassage
 from raggs.sweeps.config import SweepConfig
@@ -112,11 +112,13 @@ def sweep(
     *,
     listen: Listener = ignore_event,
     approve: Approve = approve_nothing,
+    config_file: Path | None = None,
 ) -> SweepResult:
     """Measure all systems and choose. Works in notebooks.
 
     Args:
         config: a configuration, a mapping with the content of the YAML file, or the path of the file.
+        config_file: file of a loaded configuration, for the commands of reports.
         listen: called with progress events.
         approve: decides whether a key may be sent to a new address (see `raggs.app.addresses`).
 
@@ -124,7 +126,9 @@ def sweep(
         RaggsError: see `raggs.base.errors`; finished measurements and paid answers are kept.
     """
     if in_loop():
-        return run_in_thread(lambda hear: sweep(config, listen=hear, approve=approve), listen)
+        return run_in_thread(lambda hear: sweep(config, listen=hear, approve=approve, config_file=config_file), listen)
+    if isinstance(config, Path | str):
+        config_file = Path(config)
     if not isinstance(config, SweepConfig):
         config = load_sweep(config)
     config = with_run_llm(config)
@@ -132,7 +136,7 @@ def sweep(
     stored = config.model_dump(mode="json")
     refuse_stored(stored)
     with closing(SweepContext(config, listen)) as world:
-        return _sweep(config, stored, world, make_grid(config))
+        return _sweep(config, stored, world, make_grid(config), config_file)
 
 
 def plan_sweep(config: SweepConfig, listen: Listener = ignore_event) -> SweepPlan:
@@ -149,7 +153,13 @@ def plan_sweep(config: SweepConfig, listen: Listener = ignore_event) -> SweepPla
         return plan(SystemMeasurement(world, grid.systems, SweepStore(world.folder)), world, grid)
 
 
-def _sweep(config: SweepConfig, stored: Mapping[str, object], world: SweepContext, grid: SystemGrid) -> SweepResult:
+def _sweep(
+    config: SweepConfig,
+    stored: Mapping[str, object],
+    world: SweepContext,
+    grid: SystemGrid,
+    config_file: Path | None,
+) -> SweepResult:
     store = SweepStore(world.folder)
     # report an unknown measure before the work starts
     SystemScorer(config, world.labels, sheet=_any_sheet(world)).measures()
@@ -186,6 +196,7 @@ def _sweep(config: SweepConfig, stored: Mapping[str, object], world: SweepContex
             name=config.name,
             created=utc_now(),
             config=stored,
+            config_file=None if config_file is None else config_place(config_file, store.folder),
             golden=world.given.digest,
             questions=tuple(world.queries),
             world=world.fingerprint if grid.searched else None,

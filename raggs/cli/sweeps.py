@@ -117,7 +117,8 @@ def sweep(
     set_ += [] if scale is None else ["scale={}-{}".format(*parse_scale(scale))]
     set_ += [] if max_usd is None else [f"budget.max_usd={max_usd}"]
     set_ += ["llm.allow_mixed=true"] if allow_mixed else []
-    loaded = load_sweep(find_config(file, config, "sweep.yaml", REMEDY), (*(overrides or ()), *set_))
+    config_file = find_config(file, config, "sweep.yaml", REMEDY)
+    loaded = load_sweep(config_file, (*(overrides or ()), *set_))
     display = listener(quiet or as_json)
     if dry_run:
         _show_plan(plan_sweep(loaded), as_json, loaded.llm)
@@ -127,23 +128,20 @@ def sweep(
             result = choose_again(loaded, display or ignore_event)
         else:
             approve = approver(yes, quiet)
-            result = run_sweep(loaded, listen=display or ignore_event, approve=approve)
+            result = run_sweep(loaded, listen=display or ignore_event, approve=approve, config_file=config_file)
             if judge_holes and (asked := ask_judge(loaded, display or ignore_event, approve)).graded:
-                result = run_sweep(loaded, listen=display or ignore_event, approve=approve)
+                result = run_sweep(loaded, listen=display or ignore_event, approve=approve, config_file=config_file)
     if as_json:
         say_json(result.report.model_dump_json(indent=2))
     elif not quiet:
-        file_name = str(find_config(file, config, "sweep.yaml", REMEDY))
-        _show(result, shlex.join([file_name, *_setting_flags(overrides, scale)]), details=details, digits=precision)
+        _show(result, shlex.join([str(config_file), *_setting_flags(overrides, scale)]), details=details, digits=precision)
     if summary:
         _summarise(result)
     if judge_holes and not quiet:
         say(str(asked), err=True)
     settings = _setting_flags(overrides, scale)
     settings += [] if max_usd is None or judge_holes else ["--max-usd", "USD"]
-    again_with = shlex.join(
-        ["raggs", "sweep", "--config", str(find_config(file, config, "sweep.yaml", REMEDY)), *settings]
-    )
+    again_with = shlex.join(["raggs", "sweep", "--config", str(config_file), *settings])
     _say_lost(result, again_with)
     if judge_holes and asked.stopped:
         say(f"next: {again_with} --judge-holes --max-usd USD", err=True)

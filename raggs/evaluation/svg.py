@@ -453,9 +453,13 @@ def chart(
     across = axes[0].scale([x for x, _ in places], left, right)
     scale = " (logarithmic)" if across.log else ""
     y = drawing.frame(across, up, axes[0].title + scale, axes[0].ticks, axes[0].names)
-    taken = _limits(drawing, across, up, (axes[0].limit, axes[1].limit))
+    marks = [_box_around(across.at(each.x), up.at(each.y), 10 if each.chosen else 6) for each in points]
+    above = Box(MARGIN, top - 30, MARGIN + text_width(axes[1].title), top - 8)
+    taken = [*_limits(drawing, across, up, (axes[0].limit, axes[1].limit), marks), *marks, above]
+    corners = [(across.at(x), up.at(y)) for x, y in steps]
     if len(steps) > 1:
-        drawing.path([(across.at(x), up.at(y)) for x, y in steps], "steps")
+        drawing.path(corners, "steps")
+        taken += [_box_of_line(*ends) for ends in pairwise(corners)]
     for line in (line for mark, line in marked if mark >= MAX_LINES):
         drawing.path([(across.at(x), up.at(y)) for x, y in line.points], "rest")
     for number, line in reversed(shown):
@@ -546,16 +550,37 @@ def _dot(drawing: Drawing, x: float, y: float, kind: str, point: Point) -> None:
         drawing.dot(x, y, "chosen", point.tip, 9)
 
 
+def _box_around(x: float, y: float, radius: float) -> Box:
+    return Box(x - radius, y - radius, x + radius, y + radius)
+
+
+def _box_of_line(one: tuple[float, float], other: tuple[float, float]) -> Box:
+    """Return the box of a horizontal or vertical line."""
+    (left, right), (top, bottom) = (sorted(ends) for ends in zip(one, other, strict=True))
+    return Box(left - 1, top - 1, right + 1, bottom + 1)
+
+
 def _limits(
-    drawing: Drawing, across: AxisScale, up: AxisScale, limits: tuple[AxisLimit | None, AxisLimit | None]
+    drawing: Drawing,
+    across: AxisScale,
+    up: AxisScale,
+    limits: tuple[AxisLimit | None, AxisLimit | None],
+    marks: Sequence[Box],
 ) -> list[Box]:
-    """Draw the limits, and return the boxes of their texts."""
+    """Draw the limits, and return the boxes of their texts.
+
+    Args:
+        marks: boxes of the points. A text at the foot that would cover one is moved up.
+    """
     taken: list[Box] = []
 
     def label(x: float, y: float, words: str, anchor: str) -> None:
         wide = text_width(words)
         left = x - wide if anchor == "end" else x
-        taken.append(Box(left, y - 13, left + wide, y + 4))
+        places = [y, *range(round(y) - 20, round(up.end) + 13, -20)] if y == foot else [y]
+        boxes = [(Box(left, each - 13, left + wide, each + 4), each) for each in places]
+        box, y = next((each for each in boxes if not any(map(each[0].meets, marks))), boxes[0])
+        taken.append(box)
         drawing.text(x, y, words, "soft halo", anchor)
 
     (limit, target), foot = limits, up.start - 8
@@ -583,8 +608,7 @@ def _points(
     drawing: Drawing, points: Sequence[Point], scales: tuple[AxisScale, AxisScale], taken: list[Box], marked: bool
 ) -> None:
     across, up = scales
-    taken += [Box(across.at(p.x) - 6, up.at(p.y) - 6, across.at(p.x) + 6, up.at(p.y) + 6) for p in points]
-    inside = Box(across.start + 2, up.end - 8, WIDTH - MARGIN, up.start - 2)
+    inside = Box(across.start + 2, up.end - 16, WIDTH - MARGIN, up.start - 2)
     for each in sorted(points, key=lambda point: (point.front, point.chosen)):
         if not marked or not each.label:
             _dot(drawing, across.at(each.x), up.at(each.y), "front" if each.front else "other", each)

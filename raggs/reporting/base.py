@@ -62,6 +62,7 @@ class ReportFacts:
         report: evaluation of the systems; None if there are no grades yet.
         missing: reason for a missing evaluation; empty otherwise.
         sweeps: reports of sweeps with the set.
+        sweep_configs: configuration file of each sweep, for commands; empty if unknown.
         people: comparison of the judge with human labels.
         texts: whether passages may be shown; if False, sections omit them.
         command: command that creates this report again.
@@ -87,6 +88,7 @@ class ReportFacts:
     diagnoses: tuple[DiagnosisReport, ...] = ()
     undiagnosed: tuple[str, ...] = ()
     terms: Mapping[str, str] = field(default_factory=dict)
+    sweep_configs: tuple[str, ...] = ()
 
     @cached_property
     def judgments(self) -> Judgments | None:

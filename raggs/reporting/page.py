@@ -220,7 +220,7 @@ class TermLinks:
     def __init__(self, terms: Mapping[str, str]) -> None:
         self._terms = {name.lower(): (name, _definition(text)) for name, text in terms.items()}
         names = "|".join(re.escape(escape(name)) for name in sorted(self._terms, key=lambda name: (-len(name), name)))
-        self._pattern = re.compile(rf"(?<![\w@-])({names})(s?)(?![\w-])", re.IGNORECASE) if names else None
+        self._pattern = re.compile(rf"(?<![\w@-])({names})(s?)(?![\w-]|\.\w)", re.IGNORECASE) if names else None
         self._used: set[str] = set()
 
     @property

@@ -329,13 +329,11 @@ class Winners:
             return f"No system meets the limits in any {drawn}."
         best = self.shares[0]
         if self.told_apart:
-            hint = (
-                ""
-                if self.queries >= MIN_CLAIM_QUERIES
-                else f" (fewer than {MIN_CLAIM_QUERIES} queries: only an indication)"
-            )
             named = f"{best.name} or an identical system" if equals else best.name
-            return f"{named} is chosen in {best.share:.0%} {drawn}{hint}."
+            found = f"{named} is chosen in {best.share:.0%} {drawn}"
+            if self.queries < MIN_CLAIM_QUERIES:
+                return f"{found} (fewer than {MIN_CLAIM_QUERIES} queries: only an indication)."
+            return f"The choice is stable: {found}."
         listed = ", ".join(f"{each.name} {each.share:.0%}" for each in self.shares[:3])
         rest = len(self.rivals) - 3
         more = f" and {rest} more system{'s' if rest > 1 else ''}" if rest > 0 else ""

@@ -399,16 +399,20 @@ def _choice(
         ),
         unknown=()
         if winners is None
-        else (_with_equals_as_one(winners, names).told(equals=bool(equals)), *puts_first(chosen, equals, jitter)),
+        else (
+            (winners if equals and winners.told_apart else _with_equals_as_one(winners, names)).told(equals=bool(equals)),
+            *puts_first(chosen, equals, jitter),
+        ),
         excluded={each.name: excluded(each, quality[0]) for each in chosen.excluded},
         limits=limits,
     )
 
 
 def _with_equals_as_one(winners: Winners, names: Mapping[str, str]) -> Winners:
-    """Return the shares with equal systems as one, if no single system wins."""
+    """Return the shares with equal systems as one. If a single system wins, only its name changes."""
     if winners.told_apart:
-        return winners
+        first, *others = winners.shares
+        return replace(winners, shares=(replace(first, name=names[first.name]), *others))
     shares: dict[str, float] = {}
     for each in winners.shares:
         shares[names[each.name]] = shares.get(names[each.name], 0.0) + each.share

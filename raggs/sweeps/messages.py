@@ -228,8 +228,8 @@ def other_limit_sentences(
     """
     said = ms if axis == "latency" else usd
     whole = WHOLE_MS if axis == "latency" else WHOLE_USD
-    what = "a p95 of at most {}" if axis == "latency" else "at most {} per 1,000 queries"
-    held = "no other limit" if other is None else "the other limit unchanged"
+    limit, unit, kept = ("p95", "", "cost") if axis == "latency" else ("cost", " per 1,000 queries", "p95")
+    held = f"no {kept} limit" if other is None else f"{kept} limit unchanged"
     # None if no upper end is known
     ends: list[float | None] = [*(point.limit for point in points[1:]), None][: len(points)]
     others = [
@@ -238,7 +238,8 @@ def other_limit_sentences(
         if point.winner not in same and not (end is not None and end - point.limit < _shown_step(end, whole))
     ]
     return [
-        f"With {what.format(_range(point.limit, end, said, whole))} and {held}: {names.get(point.winner, point.winner)}"
+        f"If the {limit} limit is {_range(point.limit, end, said, whole)}{unit} ({held}): "
+        f"{names.get(point.winner, point.winner)}."
         for point, end in others[-MAX_SHOWN_EQUALS:]
     ]
 
@@ -247,9 +248,9 @@ def _range(low: float, high: float | None, said: Callable[[float], str], whole: 
     """Return limits from `low` to below `high`, rounded inwards, so that typing them gives the stated result."""
     first = _round_limit(low, whole, math.ceil)
     if high is None:
-        return said(first)
+        return f"{said(first)} or more"
     last = _round_limit(high, whole, math.floor)
-    return f"{said(first)} to {said(last)}" if first < last else said(first)
+    return f"between {said(first)} and {said(last)}" if first < last else said(first)
 
 
 def _shown_step(value: float, whole: tuple[float, float]) -> float:

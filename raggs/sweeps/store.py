@@ -53,6 +53,11 @@ class SweepManifest(ReportPart):
     name: str
     created: datetime
     config: Mapping[str, JsonValue]
+    config_file: str | None = Field(
+        None,
+        exclude_if=lambda value: value is None,
+        description="path of the configuration file, relative to the folder of the sweep",
+    )
     golden: str = Field(description="sha256 over the judgments of the questions")
     questions: tuple[str, ...] = Field(description="ids of all queries")
     world: str | None = Field(description="hash of questions and passages; null if no corpus was searched")

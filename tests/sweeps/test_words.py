@@ -26,13 +26,13 @@ def test_a_limit_that_is_typed_as_printed_gives_what_was_said(axis: str, limits:
         start, *end = (
             float(found)
             for found in re.findall(
-                r"[\d.]*\d", sentence.partition("at most ")[2].partition(" per ")[0].partition(" and ")[0]
+                r"[\d.]*\d", sentence.partition(" limit is ")[2].partition(" per ")[0].partition(" (")[0]
             )
         )
         assert point.limit <= start
         assert start < ends.get(point.limit, float("inf"))
         assert all(start < each <= ends[point.limit] for each in end)
-        assert sentence.endswith(f"and no other limit: {point.winner}")
+        assert sentence.endswith(f"(no {'cost' if axis == 'latency' else 'p95'} limit): {point.winner}.")
 
 
 def test_ranges_narrower_than_one_shown_step_are_omitted() -> None:
@@ -40,7 +40,7 @@ def test_ranges_narrower_than_one_shown_step_are_omitted() -> None:
     assert other_limit_sentences(points, ("b",), "cost", 2.0) == []
     wider = [LimitTurn(0.30, "a"), LimitTurn(0.35, "b")]
     assert other_limit_sentences(wider, ("b",), "cost", 2.0, {"a": "a or c"}) == [
-        "With at most $0.30 to $0.35 per 1,000 queries and the other limit unchanged: a or c"
+        "If the cost limit is between $0.30 and $0.35 per 1,000 queries (p95 limit unchanged): a or c."
     ]
 
 

@@ -278,15 +278,13 @@ class SweepPart(ReportPart):
         document: the recommendation and the front.
         about: sections on the choice: what changes it, and the limits of the data.
         rest: all figures, folded.
-        file, command: the configuration that the command needs, and the command that has unjudged passages judged;
-            empty if it is not the next step.
+        command: command that has the unjudged passages judged; empty if it is not the next step.
     """
 
     document: ReportDocument
     about: tuple[Section, ...]
     rest: tuple[Section, ...]
     figures: tuple[SvgFigure, ...]
-    file: str = ""
     command: str = ""
 
 
@@ -304,7 +302,10 @@ class SweepsSection(ReportSection):
 
     def data(self, facts: ReportFacts) -> SweepsPart | None:
         """Return the data of the section; None without sweeps."""
-        return SweepsPart(sweeps=tuple(map(_sweep, facts.sweeps))) if facts.sweeps else None
+        if not facts.sweeps:
+            return None
+        configs = facts.sweep_configs or ("",) * len(facts.sweeps)
+        return SweepsPart(sweeps=tuple(map(_sweep, facts.sweeps, configs)))
 
 
 def _without_step(section: Section) -> Section:
@@ -316,7 +317,7 @@ def _without_step(section: Section) -> Section:
 HOLES = "--judge-holes"  # option of `raggs sweep`
 
 
-def _sweep(report: SweepReport) -> SweepPart:
+def _sweep(report: SweepReport, config: str) -> SweepPart:
     from raggs.sweeps.layout import SYSTEMS, lay_out  # imported lazily: most reports contain no sweep
     from raggs.sweeps.plots import plots
 
@@ -324,11 +325,10 @@ def _sweep(report: SweepReport) -> SweepPart:
     document = round_document(lay_out(report, full=True), DIGITS)
     first = [section.title for section in document.sections].index(SYSTEMS)
     rest = document.sections[first:]
-    holes = any(HOLES in part.remedy for part in report.choice.inconclusive.values())
-    file = f"{report.name}.yaml" if holes else ""
-    command = f"raggs sweep --config {shlex.quote(file)} {HOLES}" if holes else ""
+    holes = config and any(HOLES in part.remedy for part in report.choice.inconclusive.values())
+    command = f"raggs sweep --config {shlex.quote(config)} {HOLES}" if holes else ""
     about = tuple(_without_step(each) if holes else each for each in document.sections[:first])
-    return SweepPart(document=document, about=about, rest=rest, figures=drawn, file=file, command=command)
+    return SweepPart(document=document, about=about, rest=rest, figures=drawn, command=command)
 
 
 LOWER = " ↓ lower is better"

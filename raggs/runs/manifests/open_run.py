@@ -71,6 +71,16 @@ def _shorten_ids(qids: Sequence[str]) -> str:
     return ", ".join(qids[:MAX_SHOWN_IDS]) + (", …" if len(qids) > MAX_SHOWN_IDS else "")
 
 
+def find_config_file(folder: Path, stated: str) -> Path:
+    """Return the path of a configuration file relative to the current folder, or only its name if it does not exist.
+
+    Args:
+        stated: its path relative to `folder`, as manifests store it.
+    """
+    found = Path(normpath(folder.resolve() / stated))
+    return relative_to_cwd(found) if found.is_file() else Path(found.name)
+
+
 @dataclass(frozen=True)
 class OpenedRun:
     """A run directory, opened read-only. Artifacts are read line by line, so large runs need little memory.
@@ -116,10 +126,8 @@ class OpenedRun:
         """Path of the run's configuration file, relative to the current folder. If the file no longer exists, only its
         name. If the manifest names no file, the placeholder `CONFIG`.
         """
-        if (stated := self.manifest.config_file) is None:
-            return UNKNOWN_CONFIG
-        found = Path(normpath(self.folder.resolve() / stated))
-        return relative_to_cwd(found) if found.is_file() else Path(found.name)
+        stated = self.manifest.config_file
+        return UNKNOWN_CONFIG if stated is None else find_config_file(self.folder, stated)
 
     def records(self, artifact: str) -> Iterator[Record]:
         """Return the records of an artifact ("embed" … "rank", "rank.journal").
