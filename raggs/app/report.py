@@ -171,12 +171,9 @@ def _terms(report: EvalReport | None) -> dict[str, str]:
     from raggs.app.catalog import glossary_entries, heading_entries  # imported lazily: it reads the glossary
     from raggs.metrics.names import glossary
 
-    entries = {
-        name: entry.text
-        for entry in glossary_entries().values()
-        for name in entry.words
-        if name == entry.words[0] or name in LINKED_ALIASES
-    }
+    found = glossary_entries()
+    entries = {entry.words[0]: entry.text for entry in found.values()}
+    entries |= {name: found[name].text for name in LINKED_ALIASES}
     entries |= {
         name: entry.text for entry in heading_entries().values() for name in entry.words if name in LINKED_HEADINGS
     }

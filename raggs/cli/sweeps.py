@@ -134,7 +134,9 @@ def sweep(
     if as_json:
         say_json(result.report.model_dump_json(indent=2))
     elif not quiet:
-        _show(result, shlex.join([str(config_file), *_setting_flags(overrides, scale)]), details=details, digits=precision)
+        _show(
+            result, shlex.join([str(config_file), *_setting_flags(overrides, scale)]), details=details, digits=precision
+        )
     if summary:
         _summarise(result)
     if judge_holes and not quiet:

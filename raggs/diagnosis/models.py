@@ -103,3 +103,11 @@ class KeyFigure(ReportPart):
         if mean is None:
             return None
         return cls(label=label, value=mean, interval="" if low is None or high is None else f"[{low}, {high}]")
+
+    @classmethod
+    def in_points(
+        cls, label: str, found: tuple[float | None, float | None, float | None], form: str = "+z.1f"
+    ) -> Self | None:
+        """Return the figure of a difference between scores or shares, in points (hundredths)."""
+        figure = cls.of(label, found, form, 100)
+        return None if figure is None else figure.model_copy(update={"value": f"{figure.value} points"})

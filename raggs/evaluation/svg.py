@@ -608,7 +608,7 @@ def _points(
     drawing: Drawing, points: Sequence[Point], scales: tuple[AxisScale, AxisScale], taken: list[Box], marked: bool
 ) -> None:
     across, up = scales
-    inside = Box(across.start + 2, up.end - 16, WIDTH - MARGIN, up.start - 2)
+    inside = Box(across.start + 2, up.end - 18, WIDTH - MARGIN, up.start - 2)
     for each in sorted(points, key=lambda point: (point.front, point.chosen)):
         if not marked or not each.label:
             _dot(drawing, across.at(each.x), up.at(each.y), "front" if each.front else "other", each)

@@ -400,7 +400,9 @@ def _choice(
         unknown=()
         if winners is None
         else (
-            (winners if equals and winners.told_apart else _with_equals_as_one(winners, names)).told(equals=bool(equals)),
+            (winners if equals and winners.told_apart else _with_equals_as_one(winners, names)).told(
+                equals=bool(equals)
+            ),
             *puts_first(chosen, equals, jitter),
         ),
         excluded={each.name: excluded(each, quality[0]) for each in chosen.excluded},

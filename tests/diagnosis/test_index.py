@@ -128,7 +128,7 @@ def test_one_of_three_is_fixed_and_the_front_of_the_others_shown(files: Path) ->
     assert front is not None and front.front
     assert all(each.recall >= 0.8 for each in front.front)
     figure = kind_of("index").key_figure(found)
-    assert figure is not None and "mean recall" in figure.label and re.fullmatch(r"[+-]\d+\.\d", figure.value)
+    assert figure is not None and "mean recall" in figure.label and re.fullmatch(r"[+-]\d+\.\d points", figure.value)
     pairs = [(each.robustness, each.qps) for each in front.front]
     assert all(not (one[0] <= other[0] and one[1] < other[1]) for one in pairs for other in pairs)
     assert front.reached <= front.points == len([part for part in found.points if part.origin == "questions"])

@@ -110,8 +110,10 @@ def test_the_verdict_says_what_noise_costs_and_who_brings_what_back(found: Noise
     assert re.fullmatch(told, found.verdict), found.verdict
     clear = [each.model_copy(update={"change": MeanPart(mean=-0.2, low=-0.3, high=-0.1)}) for each in found.ends]
     told = verdict(found.cosines, clear)
-    assert told.startswith("Noise of level 4 reduces n_recall4@10 of hybrid search by 0.200; clean recovers ")
-    assert told.endswith(". First try another rewriter: --rewriter NAME.")
+    assert told.startswith("Noise of level 4 reduces n_recall4@10 of hybrid search by 20.0 points; clean recovers ")
+    assert told.endswith(
+        ". First try another rewriter, such as a model: raggs diagnose noise --rewriter llm:gpt-5-mini --dry-run."
+    )
 
 
 def test_too_few_judged_questions_are_told_in_the_verdict(tmp_path: Path) -> None:

@@ -385,8 +385,8 @@ class DepthDiagnosis(Diagnosis[DepthFindings]):
     def key_figure(self, found: DepthFindings) -> KeyFigure | None:
         """Return the gain of the router over the same number of random queries."""
         gain = found.told.above_random
-        label = f"points of 100: change of {found.far}, compared with as many random queries"
-        return KeyFigure.of(label, (gain.mean, gain.low, gain.high), "+z.1f", 100)
+        label = f"change of {found.far}, compared with as many random queries"
+        return KeyFigure.in_points(label, (gain.mean, gain.low, gain.high))
 
     def main_table(self, found: DepthFindings) -> Table | None:
         """Return the table of quality, cost and latency, with a row for the router, for each depth for all queries, for

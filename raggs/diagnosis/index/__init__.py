@@ -365,18 +365,22 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
         )
 
     def key_figure(self, found: IndexFindings) -> KeyFigure | None:
-        """Return the largest difference in robustness in the comparison for the verdict."""
+        """Return the largest difference in robustness in the comparison for the verdict. Without a comparison, return
+        the lowest mean recall of all indexes and efforts.
+        """
         part = most_telling(found.matched, found.deltas)
         if part is None:
-            return None
+            least = min(found.points, key=lambda each: each.values["recall"].mean or 0.0, default=None)
+            if least is None:
+                return None
+            recall, label = least.values["recall"], f"of the {least.k} nearest neighbours are found by {least.index}"
+            label += f" at the lowest effort ({least.setting} {least.effort:,})"
+            return KeyFigure.of(label, (recall.mean, recall.low, recall.high), ".1%")
         first = next(each for each in found.matched if (each.k, each.origin) == (part.k, part.origin))
         delta = max(found.deltas, key=lambda each: abs(part.against[robustness(each)].mean or 0.0))
         each, more = part.against[robustness(delta)], f"at least {delta:.0%} of the exact neighbours"
-        label = (
-            f"points of 100: more queries reach {more} with {part.index} than with {first.index}, "
-            f"at mean recall {part.level:g}"
-        )
-        return KeyFigure.of(label, (each.mean, each.low, each.high), "+z.1f", 100)
+        label = f"queries that reach {more}, {part.index} minus {first.index}, at mean recall {part.level:g}"
+        return KeyFigure.in_points(label, (each.mean, each.low, each.high))
 
     def main_table(self, found: IndexFindings) -> Table | None:
         """Return the table of the efforts tried for the first tuned index, or else of the points that reach the

@@ -192,10 +192,10 @@ def verdict(cosines: Sequence[LevelPart], ends: Sequence[NoiseEndToEndPart], unt
     level, measure, system, parts = _deciding(ends)
     lost = _loss_of(parts)
     if lost.mean is not None and lost.high is not None and lost.high < 0:
-        costs = f"Noise of level {level} reduces {measure} of {system} search by {-lost.mean:.3f}"
+        costs = f"Noise of level {level} reduces {measure} of {system} search by {-100 * lost.mean:.1f} points"
         return verdict_sentences(*_with_rewriter(costs, parts))
     if lost.mean is not None:
-        untold = f"Its effect on {measure} of {system} search is not significant ({lost.mean:+.3f})"
+        untold = f"Its effect on {measure} of {system} search is not significant ({100 * lost.mean:+.1f} points)"
     elif ends:
         untold = f"{capital(measure)} is not defined for any searched query"
     return verdict_sentences(_of_embedder(cosines), "" if untold is None else untold.removesuffix("."))
@@ -238,14 +238,17 @@ def _of_embedder(cosines: Sequence[LevelPart]) -> str:
     return f"{told}; {name} recovers {join_with_and(_regained_text(part.regained, part.language) for part in own)}"
 
 
+TRY_LLM = "raggs diagnose noise --rewriter llm:gpt-5-mini --dry-run"  # estimates the cost first
+
+
 def _with_rewriter(costs: str, parts: Sequence[NoiseEndToEndPart]) -> tuple[str, str]:
     name = best_rewriter((part.rewriter, part.mean.mean) for part in parts)
     back = next((part.regained for part in parts if part.rewriter == name), None)
     if name is None or back is None:
-        return costs, "First try a rewriter: --rewriter NAME"
+        return costs, f"First try a rewriter: {TRY_LLM}"
     helps = back.low is not None and back.low > 0
-    then = f"First rewrite queries (embed.rewrite: {name})" if helps else "First try another rewriter: --rewriter NAME"
-    return f"{costs}; {name} recovers {_regained_text(back)}", then
+    then = f"rewrite queries (embed.rewrite: {name})" if helps else f"try another rewriter, such as a model: {TRY_LLM}"
+    return f"{costs}; {name} recovers {_regained_text(back)}", f"First {then}"
 
 
 def _system(ends: Sequence[NoiseEndToEndPart]) -> str:
@@ -376,8 +379,8 @@ class NoiseDiagnosis(Diagnosis[NoiseFindings]):
         """Return the change of the first measure by the strongest noise; None if nothing was searched."""
         level, measure, system, parts = _deciding(found.ends)
         lost = _loss_of(parts)
-        label = f"points of 100: change of {measure} of {system} search by noise of level {level}"
-        return KeyFigure.of(label, (lost.mean, lost.low, lost.high), "+z.1f", 100)
+        label = f"change of {measure} of {system} search by noise of level {level}"
+        return KeyFigure.in_points(label, (lost.mean, lost.low, lost.high))
 
     def main_table(self, found: NoiseFindings) -> Table | None:
         """Return the table of losses of the first metric, by system and noise level. If nothing was searched, return

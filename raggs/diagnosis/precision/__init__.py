@@ -306,8 +306,8 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFindings]):
         if worst is None or not worst.at:
             return None
         widest = max(worst.at, key=lambda tied: tied.range or 0.0)
-        label = f"points of 100: {widest.measure} between the best and the worst order of ties ({worst.label})"
-        return KeyFigure.of(label, (widest.range, widest.range_low, widest.range_high), "z.1f", 100)
+        label = f"of {widest.measure} between the best and the worst order of ties ({worst.label})"
+        return KeyFigure.in_points(label, (widest.range, widest.range_low, widest.range_high), "z.2f")
 
     def main_table(self, found: PrecisionFindings) -> Table | None:
         """Return the table of scores that depend on the order of ties, the widest range first."""

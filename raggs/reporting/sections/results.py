@@ -84,8 +84,21 @@ class DiagnosesPart(ReportPart):
             f"{_joined_names(changing)} can change the decision" if changing else "No diagnosis changes the decision"
         )
         counts = Counter(each.word for each in self.diagnoses)
-        listed = ", ".join(f"{counts[word]} {word}" for word in STATES if counts[word])
+        failed = [each.kind for each in self.diagnoses if each.state == "bad"]
+        named = {"fail": f" ({_joined_names(failed)})"} if failed else {}
+        listed = ", ".join(f"{counts[word]} {word}{named.get(word, '')}" for word in STATES if counts[word])
         return f"{effect}. {len(self.diagnoses)} {'diagnosis' if len(self.diagnoses) == 1 else 'diagnoses'}: {listed}."
+
+    @property
+    def meanings(self) -> str:
+        """Meaning of points and of the outcome "measured", if a card shows them."""
+        points = any(each.number is not None and each.number.value.endswith(" points") for each in self.diagnoses)
+        measured = any(each.word == "measured" for each in self.diagnoses)
+        said = (
+            "Measured: there is no limit to pass or fail." * measured,
+            "1 point is 0.01 of a score or share, which is between 0 and 1." * points,
+        )
+        return " ".join(filter(None, said))
 
 
 class DiagnosesSection(ReportSection):
@@ -105,11 +118,22 @@ class DiagnosesSection(ReportSection):
         shown = [each for each in facts.diagnoses if facts.texts or not shows_passages(each)]
         hidden = [each.kind for each in facts.diagnoses if each not in shown]
         said = [f"{kind}: omitted, because it shows passages" for kind in hidden]
-        parts = sorted(map(_part, shown), key=lambda part: [*STATES].index(part.word))
+        place = "" if facts.run is None else facts.place
+        parts = sorted((_part(each, place) for each in shown), key=lambda part: [*STATES].index(part.word))
         return DiagnosesPart(diagnoses=tuple(parts), said=(*facts.undiagnosed, *said))
 
 
-def _part(report: DiagnosisReport) -> DiagnosisPart:
+def _with_golden(command: str, place: str) -> str:
+    """Return a command of `raggs diagnose` or `raggs eval` with the run of the report; empty place: unchanged."""
+    name, *words = shlex.split(command)
+    kinds = {"diagnose": (2, ["--golden", place]), "eval": (1, ["-g", place, "-r", place])}
+    if not place or words[0] not in kinds:
+        return command
+    at, options = kinds[words[0]]
+    return shlex.join([name, *words[:at], *options, *words[at:]])
+
+
+def _part(report: DiagnosisReport, place: str) -> DiagnosisPart:
     from raggs.diagnosis.base import action_in, found_in, kind_of, lay_out, plots
     from raggs.stats.resampling import MIN_CLAIM_QUERIES
 
@@ -129,7 +153,7 @@ def _part(report: DiagnosisReport) -> DiagnosisPart:
         decision=kind.decision_effect(found),
         number=kind.key_figure(found),
         action=f"{action}.".replace("(--details)", "(in the details)") if action else "",
-        command=f"raggs {command}" if colon else "",
+        command=_with_golden(f"raggs {command}", place) if colon else "",
         document=round_document(lay_out(report), DIGITS),
         figures=tuple(drawn),
     )
