@@ -18,6 +18,7 @@ from itertools import pairwise
 
 from raggs.base.text import escape_controls, fit, plural, text_width, wrap
 from raggs.base.types import Number
+from raggs.evaluation.label_positions import Box, free_height, place_label, spread
 
 WIDTH, MARGIN = 440, 14
 TITLE_SIZE = 17.0  # height of the title, as in figure.css
@@ -285,60 +286,6 @@ def _class(kind: str) -> str:
     return f' class="{kind}"' if kind else ""
 
 
-# --- labels that do not overlap -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Box:
-    """A rectangle."""
-
-    left: float
-    top: float
-    right: float
-    bottom: float
-
-    def meets(self, other: Box) -> bool:
-        """Return whether two boxes overlap."""
-        across = self.left < other.right and other.left < self.right
-        return across and self.top < other.bottom and other.top < self.bottom
-
-
-def place_label(
-    x: float, y: float, words: str, taken: list[Box], inside: Box, reach: float = 200
-) -> tuple[float, float] | None:
-    """Return and reserve a free position for the label of the point (x, y); None if there is none."""
-    wide, high = text_width(words), 15.0
-    for far in filter(lambda far: far <= reach, (8, 15, 24, *range(36, 200, 14))):
-        for dx, dy in ((1, -1), (1, 1), (-1, -1), (-1, 1), (0, -1), (0, 1), (1, 0), (-1, 0)):
-            left = x + dx * min(far, 60) - (wide if dx < 0 else wide / 2 if dx == 0 else 0)
-            if dy:
-                left = min(max(left, inside.left), inside.right - wide)
-            base = y + dy * far + (high if dy > 0 else high / 2 if dy == 0 else 0) - 3
-            box = Box(left, base - high + 3, left + wide, base + 4)
-            held = box.left >= inside.left and box.right <= inside.right and box.top >= inside.top
-            if held and box.bottom <= inside.bottom and not any(box.meets(other) for other in taken):
-                taken.append(box)
-                return left, base
-    return None
-
-
-def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Return positions near the wanted positions, at least `gap` apart, in order and between `low` and `high` if
-    possible.
-    """
-    order = sorted(range(len(wanted)), key=lambda at: (wanted[at], at))
-    placed = [0.0] * len(wanted)
-    floor = low
-    for at in order:
-        placed[at] = max(wanted[at], floor)
-        floor = placed[at] + gap
-    ceiling = high
-    for at in reversed(order):
-        placed[at] = min(placed[at], ceiling)
-        ceiling = placed[at] - gap
-    return placed
-
-
 # --- charts of lines and points -------------------------------------------------------------------------------------
 
 
@@ -453,13 +400,13 @@ def chart(
     across = axes[0].scale([x for x, _ in places], left, right)
     scale = " (logarithmic)" if across.log else ""
     y = drawing.frame(across, up, axes[0].title + scale, axes[0].ticks, axes[0].names)
-    marks = [_box_around(across.at(each.x), up.at(each.y), 10 if each.chosen else 6) for each in points]
+    marks = [Box.around(across.at(each.x), up.at(each.y), 10 if each.chosen else 6) for each in points]
     above = Box(MARGIN, top - 30, MARGIN + text_width(axes[1].title), top - 8)
     taken = [*_limits(drawing, across, up, (axes[0].limit, axes[1].limit), marks), *marks, above]
     corners = [(across.at(x), up.at(y)) for x, y in steps]
     if len(steps) > 1:
         drawing.path(corners, "steps")
-        taken += [_box_of_line(*ends) for ends in pairwise(corners)]
+        taken += [Box.of_line(*ends) for ends in pairwise(corners)]
     for line in (line for mark, line in marked if mark >= MAX_LINES):
         drawing.path([(across.at(x), up.at(y)) for x, y in line.points], "rest")
     for number, line in reversed(shown):
@@ -550,16 +497,6 @@ def _dot(drawing: Drawing, x: float, y: float, kind: str, point: Point) -> None:
         drawing.dot(x, y, "chosen", point.tip, 9)
 
 
-def _box_around(x: float, y: float, radius: float) -> Box:
-    return Box(x - radius, y - radius, x + radius, y + radius)
-
-
-def _box_of_line(one: tuple[float, float], other: tuple[float, float]) -> Box:
-    """Return the box of a horizontal or vertical line."""
-    (left, right), (top, bottom) = (sorted(ends) for ends in zip(one, other, strict=True))
-    return Box(left - 1, top - 1, right + 1, bottom + 1)
-
-
 def _limits(
     drawing: Drawing,
     across: AxisScale,
@@ -577,10 +514,9 @@ def _limits(
     def label(x: float, y: float, words: str, anchor: str) -> None:
         wide = text_width(words)
         left = x - wide if anchor == "end" else x
-        places = [y, *range(round(y) - 20, round(up.end) + 13, -20)] if y == foot else [y]
-        boxes = [(Box(left, each - 13, left + wide, each + 4), each) for each in places]
-        box, y = next((each for each in boxes if not any(map(each[0].meets, marks))), boxes[0])
-        taken.append(box)
+        if y == foot:
+            y = free_height(left, y, wide, up.end + 13, marks)
+        taken.append(Box(left, y - 13, left + wide, y + 4))
         drawing.text(x, y, words, "soft halo", anchor)
 
     (limit, target), foot = limits, up.start - 8

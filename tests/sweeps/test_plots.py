@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import pytest
 from support.sweeping import make_sweep
 
-from raggs.evaluation.svg import AxisScale, Box, clean, place_label, spread
+from raggs.evaluation.label_positions import Box, place_label, spread
+from raggs.evaluation.svg import AxisScale, clean
 from raggs.sweeps.models import LatencyPart, LatencySpread, SweepReport, SystemRow
 from raggs.sweeps.plots import plots, report_files
 
