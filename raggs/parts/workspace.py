@@ -7,7 +7,7 @@ The types of the parts are re-exported, so that callers only import this module.
 made once per source content and settings, and shared by all callers.
 
 If a part needs other parts, it gets them from the workspace, so retrievers and judges can be composed by settings.
-Nothing is opened, loaded or imported before it is used.
+No part is opened, loaded or imported before it is used.
 """
 
 from __future__ import annotations

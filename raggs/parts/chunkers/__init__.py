@@ -1,9 +1,9 @@
 """Chunkers: base class and registry. A chunker splits documents into chunks with exact offsets.
 
 A chunk is a slice: ``document.text[chunk.start:chunk.end] == chunk.text``, in characters. This is always true, because
-a chunker returns offsets and no text. Chunks are ordered by their offsets, and no chunk is only white space. Chunkers
-put every word after the front matter into at least one chunk; only user functions may omit words. A chunker does not
-depend on files, corpora or runs, and equal documents get equal chunks.
+a chunker returns offsets and no text. Chunks are ordered by their offsets, and no chunk is only white space. The
+chunkers of raggs put every word after the front matter into at least one chunk; user functions may omit words. A
+chunker does not depend on files, corpora or runs, and equal documents get equal chunks.
 """
 
 from __future__ import annotations

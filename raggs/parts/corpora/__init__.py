@@ -95,7 +95,7 @@ class Corpus(Adapter, ABC):
 
     @abstractmethod
     def passages(self) -> Iterator[Passage]:
-        """Yield every passage, in the source's order.
+        """Yield the passages that have a text, in the source's order.
 
         Raises:
             NotFoundError: the source is missing or unreadable.
@@ -163,7 +163,7 @@ class CutCorpus(Corpus):
 
     @abstractmethod
     def documents(self) -> Iterator[Document]:
-        """Yield every document as a whole, in the order of the passages; spans refer to these texts.
+        """Yield each readable document as a whole, in the order of the passages; spans refer to these texts.
 
         Raises:
             NotFoundError, DataError: see `passages`.

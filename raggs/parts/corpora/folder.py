@@ -426,7 +426,7 @@ class FolderCorpus(CutCorpus):
                 self.left_out.append(EmptyPassage(source, 1))
 
     def documents(self) -> Iterator[Document]:
-        """Yield every file as a whole (see `CutCorpus.documents`)."""
+        """Yield each readable file as a whole (see `CutCorpus.documents`)."""
         for source, reading in self._read():
             document = _document(reading, source)
             if not document.body.text.strip():

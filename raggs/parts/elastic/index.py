@@ -6,7 +6,7 @@ passage, and is equal only if nothing was written. However, searches see a write
 (one second by default). The state therefore also contains the number of visible documents, which changes with most
 refreshes that follow a write.
 
-Searches always use the same copies of the shards (`preference`), because scores may differ slightly between copies. If
+Searches request the same copies of the shards (`preference`), because scores may differ slightly between copies. If
 a shard does not answer, the search is an error, so that partial results are never used.
 """
 

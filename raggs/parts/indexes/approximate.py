@@ -7,8 +7,8 @@ call only if faiss processes each query independently. Vectors have unit length,
 cosine. A zero vector has score 0.
 
 faiss runs on one thread. The OpenMP threads of faiss busy-wait by default, which can hang the import on a loaded
-machine. They are therefore set to wait passively. With one thread, a build depends only on the vectors and the seed,
-and threads do not compete, which would raise query latency.
+machine. They are therefore set to wait passively. With one thread, a build on one machine depends only on the vectors
+and the seed, and threads do not compete, which would raise query latency.
 
 HNSW is a layered graph of near neighbours, searched from the top layer (Malkov & Yashunin 2020). Two undocumented facts
 about faiss: if efSearch is below k, the search ends early and returns far fewer hits than possible, so efSearch is at
@@ -433,7 +433,7 @@ class HnswIndex(ApproximateIndex):
         return {"m": config.m, "ef_construction": config.ef_construction, "quantize": config.quantize}
 
     def build(self, package: ModuleType, vectors: Vectors, add: Callable[[FaissIndex], None]) -> FaissIndex:
-        """Build the graph in the order of the rows, on one thread: the same vectors yield the same file."""
+        """Build the graph in the order of the rows, on one thread: on one machine, equal vectors yield equal files."""
         index = new(package, f"HNSW{self.config.m}" + ("" if self.full else "_SQ8"), vectors.shape[1])
         tune(package, index, "efConstruction", self.config.ef_construction)
         if not self.full:
@@ -543,7 +543,7 @@ class IvfIndex(ApproximateIndex):
         return {"lists": self._lists(rows), "pq": self.config.pq}
 
     def build(self, package: ModuleType, vectors: Vectors, add: Callable[[FaissIndex], None]) -> FaissIndex:
-        """Train on a seeded sample and add all rows, on one thread: the same vectors yield the same file."""
+        """Train on a seeded sample and add all rows, on one thread: on one machine, equal vectors yield equal files."""
         rows, dims = vectors.shape
         lists = self._lists(rows)
         coded = "Flat" if self.config.pq is None or rows < TYPICAL else f"PQ{self.config.pq}x4fs"

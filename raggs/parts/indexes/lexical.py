@@ -1,9 +1,10 @@
 """A BM25 index (bm25s) on disk, built once per corpus and parameters, and the tokenization of lexical search.
 
-bm25s computes the score of every (word, passage) pair during indexing. A search adds one sparse column per query word.
-The files are numpy arrays and JSON, saved and loaded without pickle. Lists are truncated here and not in bm25s, because
-the order of ties in bm25s depends on the machine. If a corpus has several languages, each passage and each query is
-analysed in its own language. If the corpus does not have this language, its most frequent language is used.
+bm25s computes the score of each word in each passage that contains it during indexing. A search adds one sparse column
+per query word. The files are numpy arrays and JSON, saved and loaded without pickle. Lists are truncated here and not
+in bm25s, because the order of ties in bm25s depends on the machine. If a corpus has several languages, each passage and
+each query is analysed in its own language. If the corpus does not have this language, its most frequent language is
+used.
 
 Tokenization: words are lower-case stems without accents; stop words are dropped. A word is a run of letters and digits,
 so that ``__init__`` becomes "init" and ``C3`` becomes "c3". Elided words (l', qu') and English contractions ('s, n't)

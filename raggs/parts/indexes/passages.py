@@ -1,8 +1,9 @@
 """The passages of a corpus in one sqlite file, for fast lookups without loading them into memory.
 
 A corpus is read once, in its own order, into a table keyed by position (0-based) with a unique index on doc_id. The
-file is written atomically and never modified: for a changed corpus, a new file is written. `content_hash`, a hash of
-the passages in order, identifies the corpus. The cache verifies that the file is unchanged (`raggs.base.cache`).
+file is written atomically and not modified afterwards: for a changed corpus, a new file is written. `content_hash`, a
+hash of the passages in order, identifies the corpus. The cache verifies that the file is unchanged
+(`raggs.base.cache`).
 
 A store belongs to the thread that opened it. A store contains the raw text of passages; chunking and interpretation
 happen elsewhere. If Unicode hygiene changes the text that models see, `content_hash` includes its version, so that

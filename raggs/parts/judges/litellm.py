@@ -1,10 +1,10 @@
 """A language model as judge.
 
-The prompt contains the query (with earlier turns of its conversation) and the passages (title and text), each between
-markers that guard against prompt injection. The prompt contains no identifier, score, rank, or grade of another judge.
-raggs accepts or rejects an answer, but does not correct it: a grade is a whole number from 1 to 5, and an order names
-each label exactly once. Grades of passages that are shown together are checked in the same way. If the answer for such
-a group is unusable, its passages are graded one by one.
+The prompt contains the query with the earlier turns of its conversation, and the passages (title and text). Each is
+between markers that guard against prompt injection. The prompt contains no identifier, score, rank, or grade of another
+judge. raggs accepts or rejects an answer, but does not correct it: a grade is a whole number from 1 to 5, and an order
+names each label exactly once. Grades of passages that are shown together are checked in the same way. If the answer for
+such a group is unusable, its passages are graded one by one.
 
 If the form of answers is `logprobs` or `decision`, the model states a probability per grade: as log-probabilities of
 the digits 1 to 5, or as a decision. `raggs.stats.grade_distribution` reads and checks them. The grade is their lower

@@ -32,7 +32,7 @@ IRRELEVANT_SETTINGS: dict[Task, tuple[str, ...]] = {
     "order": ("grade_noise",),
 }
 
-UTILITIES = 10_000  # cache size; exceeds the number of passages of the queries that are ranked at the same time
+UTILITIES = 10_000  # cache size; usually above the number of passages of the queries that are ranked at the same time
 
 
 class QrelsConfig(AdapterConfig):

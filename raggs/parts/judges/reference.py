@@ -53,7 +53,7 @@ class ReferenceJudge(Judge):
 
     @classmethod
     def exact(cls, causes: Causes) -> bool:  # noqa: ARG003 - whatever its thresholds
-        """Return True (see `Judge.exact`): the same text always gets the same grade."""
+        """Return True (see `Judge.exact`): the same passage always gets the same grade."""
         return True
 
     @property

@@ -1,6 +1,6 @@
 """Retrieval from any search service with an HTTP interface.
 
-A template describes the request, and paths name the parts of the JSON answer: the list of results and, in each result,
+A template describes the request. Paths name the parts of the JSON answer: the list of results and, in each result,
 the passage id (or the text) and the score. Requests run concurrently. They are retried after transient errors: no
 connection, a timeout, an incomplete answer, or status 408, 425, 429 or 5xx. Pauses between attempts grow, unless the
 server states a pause. Redirects are not followed, because they could send the key to another address.
