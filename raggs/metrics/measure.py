@@ -75,7 +75,7 @@ class Measure(ABC):
     GOLDEN: ClassVar[bool] = False  # whether the measure needs the grades 1 to 5 of a golden set
     FACETS: ClassVar[bool] = False  # whether the measure needs the facets of passages
     EVIDENCE: ClassVar[bool] = False  # whether the measure needs evidence sets
-    TIES: ClassVar[bool] = True  # whether the modes E, range, bias, min and max are implemented
+    TIES: ClassVar[bool] = True  # whether the modes for ties (E, min, max, range, range_at_k, bias) are implemented
 
     def __getitem__(self, name: str) -> float:
         """Return the value of a parameter.
@@ -177,7 +177,7 @@ class Linear(Measure):
         return w.ratio(hits.total(self.weights(hits) * worth), self.norm(hits, table), self.UNDEFINED)
 
 
-ALPHA = Parameter(1.0, 0, 10)  # how strongly rarer grades weigh more
+ALPHA = Parameter(1.0, 0, 10)  # exponent of a grade's rarity in its weight; 0: rarity is ignored
 CAP4 = Parameter(1.0, 0, 1)  # maximum weight of grade 4, relative to grade 5
 CAP3 = Parameter(0.25, 0, 1)  # maximum weight of grade 3, relative to grade 5
 # size of the system's own pool, from which a ceiling chooses the best passages

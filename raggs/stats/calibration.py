@@ -315,8 +315,10 @@ def cross_validate(
     """
     check_confidence(confidence, draws)
     rows, known = _rows_and_labels(distributions, labels)
-    if len(clusters) != known.size or len(set(clusters)) < 2:
-        raise ValueError(f"{known.size} labels of {len(set(clusters))} clusters: two clusters are needed")
+    if len(clusters) != known.size:
+        raise ValueError(f"each label needs a cluster: {known.size} labels, {len(clusters)} clusters")
+    if len(set(clusters)) < 2:
+        raise ValueError("the labels are from fewer than two clusters, but cross-validation needs at least two")
     fold, calibrated = assign_folds(clusters, seed), np.empty_like(rows)
     for number in np.unique(fold):
         fit = fold != number

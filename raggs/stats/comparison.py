@@ -38,7 +38,7 @@ from raggs.base.hashing import derive_seed, generator
 from raggs.stats.distributions import noncentral_t_tail, normal_quantile, student_cdf, student_quantile
 from raggs.stats.intervals import BOOTSTRAP_DRAWS, Interval, Method, bootstrap_means, resampled_means
 
-# up to this number of untied differences, the rank sum has its exact distribution, above it the normal one
+# up to this number of differences without ties, p is exact; for more, it comes from the normal approximation
 ALL_SUMS = 50
 
 

@@ -464,7 +464,9 @@ def calibrate(
         ValueError: the lengths differ, no case is given, or a grade is not 1 to 5.
     """
     ours, theirs = np.asarray(judge, dtype=np.int64), np.asarray(people, dtype=np.int64)
-    if not ours.shape == theirs.shape == (len(clusters),) or not ours.size:
+    if not ours.size:
+        raise ValueError("at least one pair of grades is needed")
+    if not ours.shape == theirs.shape == (len(clusters),):
         raise ValueError(
             f"{ours.size} and {theirs.size} grades and {len(clusters)} question ids: the lengths must be equal"
         )

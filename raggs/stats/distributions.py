@@ -35,7 +35,7 @@ MAX_TERMS = 100_000
 MAX_STEPS = 200
 ASYMPTOTIC_FROM = 30.0  # argument from which the series of `_gamma_ratio` has full precision
 RATIO_SERIES = (-1 / 8, 1 / 128, 5 / 1024, -21 / 32768, -399 / 262144, 869 / 4194304, 39325 / 33554432)
-NODES = 96  # of the quadrature, per interval
+NODES = 96  # nodes of the quadrature per interval
 QUADRATURE_SPREADS = 12.0  # standard deviations on both sides that the quadrature covers
 
 

@@ -54,7 +54,7 @@ def probability(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("a probability is not a number")
     if not 0 <= value <= MAX_PROBABILITY:  # false for NaN
-        raise ValueError("a probability is negative, infinite, above 1e9 or not a number")
+        raise ValueError("a probability is negative, infinite or not a number")
     return float(value)
 
 

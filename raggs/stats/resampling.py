@@ -161,7 +161,10 @@ def halve(
     matrix = checked_values(values, len(names))
     queries = matrix.shape[1]
     if not (0 < error < 1 and span > 0 and queries <= total):
-        raise ValueError(f"0 < error < 1, span > 0 and {queries} queries <= {total} do not hold for {error}, {span}")
+        raise ValueError(
+            f"0 < error < 1, span > 0 and queries <= total do not hold for error={error}, span={span}, "
+            f"queries={queries}, total={total}"
+        )
     counts = np.array([queries] * len(names) if looked_at is None else looked_at, dtype=np.int64)
     if counts.shape != (len(names),) or (counts > queries).any():
         raise ValueError(f"expected one count of at most {queries} queries per system, got {counts.tolist()}")

@@ -69,9 +69,17 @@ def test_rising_values_are_those_of_scipy(values: Floats, weights: Floats) -> No
     assert _rising(values, weights) == pytest.approx(optimize.isotonic_regression(values, weights=weights).x)
 
 
-@pytest.mark.parametrize(("judge", "people"), [([], []), ([1], [1, 2]), ([0], [1]), ([1], [6])])
-def test_what_is_no_pair_of_grades_is_refused(judge: list[int], people: list[int]) -> None:
-    with pytest.raises(ValueError, match="grades"):
+@pytest.mark.parametrize(
+    ("judge", "people", "message"),
+    [
+        ([], [], "at least one pair of grades"),
+        ([1], [1, 2], "the lengths must be equal"),
+        ([0], [1], "grades must be 1 to 5"),
+        ([1], [6], "grades must be 1 to 5"),
+    ],
+)
+def test_what_is_no_pair_of_grades_is_refused(judge: list[int], people: list[int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         calibrate(judge, people, ["q"] * len(judge), seed=1)
 
 
