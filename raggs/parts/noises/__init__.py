@@ -139,7 +139,7 @@ def append_sentence(text: str, phrase: str) -> str:
 
 
 def prepend_phrase(phrase: str, text: str) -> str:
-    """Return a query after a phrase. If the phrase does not end a sentence, the query continues in lower case."""
+    """Return a query after a phrase; `lower_first` changes the query if the phrase does not end a sentence."""
     return f"{phrase} {text if phrase[-1] in '.!?…' else lower_first(text)}"
 
 

@@ -181,7 +181,7 @@ IN_FRONT = 0.3  # share of queries that have an emoji before them
 
 
 class Emoji(Noise):
-    """One to three copies of an emoji or emoticon after the query; in 30% of the cases also an emoji before it."""
+    """One to three copies of an emoji after the query; in 30% of the cases also an emoji before it."""
 
     FROM, ORDER = 3, 80
 
@@ -215,7 +215,7 @@ OPENERS: Phrases = {
 
 
 class CodeSwitching(Noise):
-    """Adds a phrase of another language before the query, and translates some common words, but no negations."""
+    """Adds a phrase of another language, and translates some common words, but no negations."""
 
     FROM, ORDER = 4, 30
 

@@ -46,7 +46,7 @@ class CsvQueriesConfig(AdapterConfig):
 
 
 class CsvQueries(QueryReader):
-    """A CSV file with a header: question, and optionally id, language, answer, references and other fields.
+    """A CSV file with a header: question, and optionally id, language, answer, references and others.
 
     The column `references` contains a JSON list of excerpts. An excerpt is a string, or an object of `text` and
     optionally `doc_id` and `span`. An object of `content`, `start_index` and `end_index` is accepted, too, as in

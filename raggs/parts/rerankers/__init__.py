@@ -121,7 +121,7 @@ class Reranker(Adapter, ABC):
     """Orders candidates. Created as ``cls(config, context)``; loads its model at first use."""
 
     Config: ClassVar[type[RerankerConfig]] = RerankerConfig
-    PAID: ClassVar[bool] = False  # whether the reranker calls language models, and so needs API keys and a budget
+    PAID: ClassVar[bool] = False  # whether the reranker calls models of providers, and so needs API keys and a budget
     METERED: ClassVar[bool] = False  # whether it is billed by input tokens and searches, not by output tokens
     FOLDS: ClassVar[bool] = False  # whether it replaces typographic quotation marks (see `raggs.base.text.fold_quotes`)
     # whether a score does not depend on the other candidates; scores at 200 candidates are then valid at 50
@@ -135,7 +135,7 @@ class Reranker(Adapter, ABC):
 
     @classmethod
     def paid(cls, config: RerankerConfig) -> bool:  # noqa: ARG003
-        """Return whether a reranker with these settings calls language models."""
+        """Return whether a reranker with these settings calls models of providers (see `PAID`)."""
         return cls.PAID
 
     @property

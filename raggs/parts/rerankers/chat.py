@@ -112,9 +112,7 @@ LABEL_TOKENS = 8
 
 
 class RerankOrder(NamedTuple):
-    """Positions in the order of presentation, best first; `repaired`: whether it had to be corrected to list each label
-    once.
-    """
+    """Positions in the order of presentation, best first; `repaired`: the answer was not such a list."""
 
     places: tuple[int, ...]
     repaired: bool

@@ -135,7 +135,7 @@ class Retriever(Adapter, ABC):
 
     @classmethod
     def paid(cls, config: RetrieverConfig) -> bool:  # noqa: ARG003
-        """Return whether a retriever with these settings calls language models, and so needs API keys and a budget."""
+        """Return whether a retriever with these settings calls models of providers, so needs keys and a budget."""
         return False
 
     @classmethod

@@ -117,7 +117,9 @@ class HttpRetriever(Retriever):
                 if not HEADER_NAME.fullmatch(name) or not value.isprintable():
                     raise ValueError(f"{name!r}: its name or value has a character that is not allowed in a header")
                 if value.startswith("$"):
-                    raise ValueError(f"{name!r} is sent as it is written; set api_key_env and api_key_header for a key")
+                    raise ValueError(
+                        f"{name!r}: variables are not expanded; set api_key_env and api_key_header for a key"
+                    )
             return headers
 
         @model_validator(mode="after")
