@@ -71,6 +71,7 @@ LAYOUTS = [
 ]
 
 
+@pytest.mark.nightly(keep=3)
 @pytest.mark.parametrize(("width", "scheme", "unfolded"), LAYOUTS)
 def test_nothing_overlaps_or_is_cut_and_all_colours_are_of_the_theme(
     browser: Any, page: Path, width: int, scheme: str, unfolded: bool
@@ -102,6 +103,7 @@ def test_a_broken_layout_is_found(browser: Any, page: Path, fault: str) -> None:
     window.context.close()
 
 
+@pytest.mark.nightly(keep=2)
 @pytest.mark.parametrize(("width", "scheme"), SIZES)
 def test_the_pictures_are_the_approved_ones(browser: Any, page: Path, width: int, scheme: str) -> None:
     window = opened(browser, page, width, scheme, "#question=q03")
@@ -139,6 +141,7 @@ LEFT = """() => [...document.querySelectorAll('a[href], button, select, input, s
   .map((e) => `${e.localName} ${e.id} ${e.textContent.trim().slice(0, 40)}`)"""
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize("width", [390, 1600])
 def test_tab_reaches_everything_and_shows_where_it_is(browser: Any, page: Path, width: int) -> None:
     window = opened(browser, page, width, "light")

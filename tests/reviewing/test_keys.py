@@ -424,10 +424,12 @@ def test_agreement_in_words(browser: Any, tmp_path: Path) -> None:
             assert "Kappa" not in each.text("#view")
             assert "Drift" not in each.text("#view")
             each.view("Grade", "#work:not([hidden])")
+            last = ""
             for number in range(16):
                 key = str(int(each.text()[8]) % 4 + (1 if each is ada or number % 3 else 2))
-                each.page.wait_for_timeout(260)
-                each.press(key)
+                if key == last:  # else it counts as a double press
+                    each.page.wait_for_timeout(260)
+                each.press(last := key)
                 each.saved()
         bo.view("Agreement", ".matrices table")
         bo.has("#view", "too few shared passages to be sure: 16, needs about")

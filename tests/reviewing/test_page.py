@@ -181,6 +181,7 @@ def test_hostile_words_are_text_in_every_view(browser: Any, tmp_path: Path) -> N
         assert ada.complaints == []
 
 
+@pytest.mark.nightly(keep=2)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1024, 1600])
 def test_it_looks_well(browser: Any, tmp_path: Path, width: int, scheme: str) -> None:
