@@ -35,12 +35,12 @@ class OnlineRanker(RoundRanker):
     Common arguments as for `raggs.ranking.make_ranker`.
 
     Args:
-        eta: step size of the score updates, above 0 to 100, divided by sqrt(call).
+        eta: step size of the score updates, above 0 and at most 100; divided by sqrt(call).
         z: half-width of the confidence bounds in standard errors, >= 0. A pair is locked if s_w - z sigma_w > s_l + z
             sigma_l.
         confirmations: number of net confirmations (wins minus losses) after which a pair is locked, >= 1.
-        clip: largest step of a score in one call, above 0 to 100. Afterwards, all scores are shifted to keep their
-            mean.
+        clip: largest step of a score in one call, above 0 and at most 100. Afterwards, all scores are shifted to keep
+            their mean.
         stability: number of consecutive calls without a change in the order of the top after which the ranking ends, >=
             1.
 

@@ -213,7 +213,7 @@ def turning_points(
 
 
 def broken_limit(each: Candidate, limits: ChoiceLimits) -> Exclusion | None:
-    """Return the first limit that a system violates; None if it violates no limit."""
+    """Return the exclusion of a system by the first limit that it violates; None if it violates no limit."""
     if limits.latency_ms is not None:
         if each.bound_ms is None:
             return Exclusion(each.name, "latency unknown", bound=limits.latency_ms)

@@ -115,7 +115,7 @@ def dominates(one: Candidate, other: Candidate, jitter_ms: float = JITTER_MS, co
 
     An unknown cost or latency may be any number of at least 0. So a system with an unknown value dominates no other
     system. A system with an unknown cost is dominated only by one that costs nothing. A system with an unknown latency
-    is dominated only by one whose latency is below the jitter.
+    is dominated only by one whose latency is 0 or below the jitter.
 
     Raises:
         ValueError: the numbers of measures differ, or a jitter is negative.
