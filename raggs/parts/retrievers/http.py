@@ -53,8 +53,8 @@ if TYPE_CHECKING:
 QUERY, COUNT = "{query}", "{k}"
 TRANSIENT = frozenset({408, 425, 429})
 MAX_ANSWER_BYTES = 64 << 20  # maximum size of an answer
-# Upper bounds of the random pause before the first retry, and of any pause, also of one that the server states.
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 30.0
+FIRST_PAUSE_S = 0.2  # upper bound of the random pause before the first retry
+LONGEST_PAUSE_S = 30.0  # upper bound of any pause, including one that the server states
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 SHOWN_CHARS = 200  # maximum length of a server's message in an error
 
