@@ -46,7 +46,7 @@ from raggs.runs.events import Listener, ignore_event, in_loop, run_in_thread
 from raggs.runs.forecast import lines_of
 from raggs.runs.manifests.models import CostEstimate
 
-QueryStatus = Literal["verified", "none", "rejected", "failed", "stated", "ungraded"]
+QueryStatus = Literal["verified", "none", "rejected", "failed", "stated", "reviewed", "ungraded"]
 SetVerdict = Literal["verified", "insufficient", "not minimal", "failed"]
 
 CAP = 1.0  # USD
@@ -63,6 +63,7 @@ STATUS_TEXT: Mapping[QueryStatus, str] = {
     "rejected": "no combination passed",
     "failed": "a call failed",
     "stated": "with evidence from their author",
+    "reviewed": "with evidence from annotators",
     "ungraded": f"no passage of grade {MIN_GRADE} or 5",
 }
 
@@ -126,7 +127,7 @@ class QueryEvidence:
     @property
     def evidence(self) -> Groups:
         """The evidence sets of the query; empty if any of its calls failed."""
-        if self.status == "stated":
+        if self.status in ("stated", "reviewed"):
             return self.query.evidence
         return tuple(each.doc_ids for each in self.sets if each.verdict == "verified") if not self.error else ()
 
@@ -293,7 +294,8 @@ def find_question_evidence(
 ) -> EvidenceResult:
     """Propose and verify the evidence sets of a run's queries, and write the queries with them. Works in notebooks.
 
-    All queries of the run are written. Queries with evidence from their author are written unchanged, without any call.
+    All queries of the run are written. Queries with evidence from their author or from annotators are not changed, and
+    cause no call.
 
     Args:
         approve: decides whether a key may be sent to a new address (see `raggs.app.addresses`).
@@ -419,14 +421,16 @@ def _checked_setup(request: EvidenceRequest) -> _Setup:
         if found.query is None:
             continue
         passages = best_passages(found)
-        if found.query.evidence:
+        if found.qid in golden.human_evidence.sets:
+            settled.append(QueryEvidence(_as_query(found.query), "reviewed"))
+        elif found.query.evidence:
             settled.append(QueryEvidence(_as_query(found.query), "stated"))
         elif not passages:
             settled.append(QueryEvidence(_as_query(found.query), "ungraded"))
         else:
             language = found.query.language or detect_language(found.query.text)
             jobs.append(_QueryPassages(_as_query(found.query), language, passages))
-    if not jobs and not any(each.status == "stated" for each in settled):
+    if not jobs and not any(each.status in ("stated", "reviewed") for each in settled):
         raise DataError(
             f"no query has a passage of grade {MIN_GRADE} or 5",
             where=request.run,
@@ -477,7 +481,7 @@ def _line(found: QueryEvidence, model: str) -> str:
         {"passages": each.doc_ids, "verdict": each.verdict, **({"reason": each.reason} if each.reason else {})}
         for each in found.sets
     ]
-    called = found.status not in ("stated", "ungraded")
+    called = found.status not in ("stated", "reviewed", "ungraded")
     row = {
         "qid": found.query.qid,
         "status": found.status,

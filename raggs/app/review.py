@@ -15,6 +15,7 @@ from raggs.base.files import hash_file
 from raggs.base.judge_health import HUMAN_SOURCE
 from raggs.base.text import clean_unicode, did_you_mean, one_line
 from raggs.base.types import as_object, leaves
+from raggs.golden.human_evidence import human_evidence
 from raggs.parts.judges import reviews_beside
 from raggs.parts.reviews import (
     MAX_NAME_CHARS,
@@ -48,6 +49,9 @@ class ReviewStatus:
         conflicts: number of passages with different grades that are not adjudicated.
         stale: number of labels of this run's passages or queries whose text has changed.
         torn: whether the last line is incomplete and does not count.
+        evidence: number of queries with evidence sets by annotators, or for which no set suffices.
+        evidence_conflicts: number of queries with different evidence sets that are not adjudicated.
+        evidence_stale: number of queries whose evidence sets do not count, because a text has changed.
     """
 
     folder: Path
@@ -60,6 +64,9 @@ class ReviewStatus:
     conflicts: int
     stale: int
     torn: bool
+    evidence: int = 0
+    evidence_conflicts: int = 0
+    evidence_stale: int = 0
 
 
 @dataclass(frozen=True)
@@ -247,7 +254,7 @@ def review_status(run: OpenedRun, folder: Path | None = None) -> ReviewStatus:
     store = ReviewStore(reviews_of(run.folder, folder))
     lines, present = store.read(), items_of(run)
     held = fold_reviews(lines)
-    keys = set(present.values())
+    keys, evidence = set(present.values()), human_evidence(run, store.folder)
     settled, unseen = {key: found for key, found in held.items().items() if key in keys}, held.unseen.items()
     return ReviewStatus(
         folder=store.folder,
@@ -260,6 +267,9 @@ def review_status(run: OpenedRun, folder: Path | None = None) -> ReviewStatus:
         conflicts=sum(found.conflict for found in settled.values()),
         stale=len(held.stale(present)),
         torn=store.torn,
+        evidence=len(evidence.sets),
+        evidence_conflicts=len(evidence.differing),
+        evidence_stale=len(evidence.stale),
     )
 
 

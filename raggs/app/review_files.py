@@ -25,6 +25,7 @@ from raggs.base.text import clean_unicode, did_you_mean, plural
 from raggs.parts.review_files import CANNOT_TELL, EXPORT_FORMS, ReviewFileRow, Task, read_rows
 from raggs.parts.reviews import (
     CurrentReviews,
+    EvidenceReview,
     GradeReview,
     OrderReview,
     Review,
@@ -87,8 +88,8 @@ def export_reviews(
             ReviewFileResult(out, len(tasks), sum(len(task.words) for task in tasks)),
         )
         if form == "jsonl" and not todo:
-            orders = _orders(items, fold_reviews(lines))
-            text, given = text + "".join(orders), ReviewFileResult(out, len(tasks), given.words + len(orders))
+            others = _orders_and_evidence(items, fold_reviews(lines))
+            text, given = text + "".join(others), ReviewFileResult(out, len(tasks), given.words + len(others))
     with disk(out, "write to another folder"):
         out.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(out, text.encode())
@@ -106,10 +107,12 @@ def _tasks(items: PassageItems, held: CurrentReviews, todo: bool) -> list[Task]:
     return found
 
 
-def _orders(items: PassageItems, held: CurrentReviews) -> list[str]:
+def _orders_and_evidence(items: PassageItems, held: CurrentReviews) -> list[str]:
     questions = set(items.questions.values())
-    orders = [order for by in held.orders.values() for order in by.values() if order.query in questions]
-    return [order.model_dump_json() + "\n" for order in orders]
+    orders = (order for by in held.orders.values() for order in by.values())
+    evidence = (each for by in held.evidence.values() for each in by.values())
+    found = (*orders, *evidence, *held.settling_evidence.values())
+    return [each.model_dump_json() + "\n" for each in found if each.query in questions]
 
 
 Identity = tuple[object, ...]
@@ -343,6 +346,8 @@ def _identity(review: Review) -> Identity:
         return (*said, review.replaces)
     if isinstance(review, OrderReview):
         return (*said, review.passages, review.places)
+    if isinstance(review, EvidenceReview):
+        return (*said, review.passages, review.sets, review.settles)
     return (*said, review.passage, review.grade, review.settles, review.note)
 
 

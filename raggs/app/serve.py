@@ -39,6 +39,7 @@ from raggs.metrics.names import parse_measures
 from raggs.parts.reviews import Draw, Key, ReviewStore, note_draw, read_plan
 from raggs.reviewing.agreeing import rubric_of_runs
 from raggs.reviewing.deciding import DecisiveVerdict, Dispute, DisputeWeights, Weigh
+from raggs.reviewing.evidence import EvidenceSession
 from raggs.reviewing.ordering import OrderingSession, kept_of
 from raggs.reviewing.pool import open_pool
 from raggs.reviewing.session import By, Session, SessionSettings
@@ -382,7 +383,18 @@ def prepare(
     questions = len({item.question for item in pool.items})
     hosts = (*request.hosts, request.host)
     revealing = ModelLabelReveal(session, machine, request.reveal)
-    app = make_app(session, ordering, deciding, revealing, about, token, looking, hosts, request.timeout)
+    app = make_app(
+        session,
+        ordering,
+        EvidenceSession(runs, session),
+        deciding,
+        revealing,
+        about,
+        token,
+        looking,
+        hosts,
+        request.timeout,
+    )
     return app, (folder, len(pool.items), questions, notes)
 
 

@@ -55,6 +55,12 @@ def _review_notes(found: ReviewStatus) -> Iterator[str]:
     if found.conflicts:
         settle = "raggs review set ... --settle adjudicates"
         yield f"{plural(found.conflicts, 'passage')} with different grades: {settle}."
+    if found.evidence or found.evidence_conflicts or found.evidence_stale:
+        differ = (
+            f"; annotators differ on {plural(found.evidence_conflicts, 'query')}" if found.evidence_conflicts else ""
+        )
+        stale = f"; {plural(found.evidence_stale, 'query')} with changed texts" if found.evidence_stale else ""
+        yield f"Evidence sets by annotators: {plural(found.evidence, 'query')}{differ}{stale}."
     if found.blind < found.graded:
         yield f"{found.blind:,} are blind (given before seeing the judge's grade); only these validate the judge."
     if found.unsure:

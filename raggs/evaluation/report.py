@@ -197,6 +197,8 @@ def score_part(interval: Interval) -> ScorePart:
 def _sources(study: Study) -> Iterator[str]:
     if sources := study.judgments.sources:
         yield f"grades: {sources_words(sources)}"
+    if any(named.measure.EVIDENCE for named in study.scoring.measures):
+        yield from study.judgments.evidence_notes
 
 
 def _notes(part: SystemPart, study: Study) -> Iterator[str]:

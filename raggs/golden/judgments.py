@@ -129,6 +129,7 @@ class Judgments:
         sources: number of grades by source, without copied grades of near-duplicates; empty if no grade comes from a
             human.
         evidence: evidence sets by query, for the queries that have any.
+        evidence_notes: sentences about evidence sets by annotators.
         version: version of a set that `raggs update` made; None for other sets.
     """
 
@@ -140,6 +141,7 @@ class Judgments:
     warnings: tuple[str, ...] = ()
     sources: Mapping[str, int] = field(default_factory=dict)
     evidence: Mapping[str, Groups] = field(default_factory=dict)
+    evidence_notes: tuple[str, ...] = ()
     version: VersionName | None = None
 
     def on_scale(self, relevant: int | None = None, gains: Mapping[int, float] | None = None) -> Judgments:

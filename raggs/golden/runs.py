@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 from typing import Generic, TypeVar, get_args
@@ -35,6 +36,7 @@ from raggs.base.jsonl import mentions
 from raggs.base.judge_health import GATE_FAILED_TEXT, HUMAN_SOURCE, JudgeHealth, source_of
 from raggs.base.types import as_object
 from raggs.golden.base import FUSION_NAME, GoldenProvenance, GoldenQuery, GoldenSet, SetPart
+from raggs.golden.human_evidence import HumanEvidence, human_evidence
 from raggs.golden.judgments import Judgments, origin_of
 from raggs.metrics.columns import (
     GradeScale,
@@ -97,17 +99,25 @@ class RunGolden(GoldenSet):
         return tuple(made_notes(said))
 
     def queries(self) -> Iterator[Query]:
-        """Yield the queries; see `GoldenSet.queries`.
+        """Yield the queries, with the evidence sets of annotators if there are any; see `GoldenSet.queries`.
 
         Raises:
             DataError: the run is so old that it does not store its queries.
         """
-        return self.run.typed("queries", QueryRecord)
+        human = self.human_evidence.sets
+        for query in self.run.typed("queries", QueryRecord):
+            yield query.model_copy(update={"evidence": human[query.qid]}) if query.qid in human else query
+
+    @cached_property
+    def human_evidence(self) -> HumanEvidence:
+        """Evidence sets that annotators gave; see `human_evidence`."""
+        return human_evidence(self.run)
 
     def evidence(self) -> dict[str, Groups]:
         """Return the evidence sets by query; see `GoldenSet.evidence`."""
         path = self.run.file("queries")
-        return super().evidence() if path.is_file() and mentions(path, ["evidence"]) else {}
+        known = path.is_file() and (mentions(path, ["evidence"]) or self.human_evidence.sets)
+        return super().evidence() if known else {}
 
     def by_query(self, *parts: SetPart) -> Iterator[GoldenQuery]:
         """Yield the queries with their parts; see `GoldenSet.by_query`."""
@@ -140,8 +150,8 @@ class RunGolden(GoldenSet):
 
     def judgments(self, scale: GradeScale | None = None) -> Judgments:
         """Return the grades; see `GoldenSet.judgments`."""
-
-        return replace(columns_of(self.run, self._orders(), scale), evidence=self.evidence())
+        found = columns_of(self.run, self._orders(), scale)
+        return replace(found, evidence=self.evidence(), evidence_notes=self.human_evidence.notes)
 
     def _orders(self) -> Iterator[RankRecord]:
         return self.run.typed("rank", RankRecord) if self._ranked else iter(())

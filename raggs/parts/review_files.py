@@ -37,7 +37,7 @@ REVIEW_SUFFIXES = (".csv", ".jsonl", ".jsonl.gz", ".json")
 GRADE_FIELD = "grade"  # in other tools, name of the question or control for the grade
 NOTE = "note"
 INK = re.compile(r"\S")
-KINDS = {"grade", "order", "withdrawal"}
+KINDS = {"grade", "order", "evidence", "withdrawal"}
 DIGESTS = ("query", "passage")  # columns of text digests; in tables of other tools, these columns contain the texts
 DIGEST = re.compile(rf"[0-9a-f]{{{HEX}}}")
 

@@ -15,6 +15,9 @@ withdrawn label replaced it. An adjudicated grade has priority. Without adjudica
 annotators agree, otherwise the lower median, which is reported as a conflict. "Cannot tell" is a valid answer but not a
 grade: an item with no other answers has no grade.
 
+Evidence sets belong to queries. The sets of a query count if all its annotators gave the same ones, or if one of them
+adjudicated. Otherwise annotators differ, and the query keeps the sets that are stored with it.
+
 shown.jsonl records when an annotator was shown grades of a model or of other annotators. A later label for the passage
 is not blind, even after a restart, an undo or on another day. The line is on disk before the grades are displayed.
 
@@ -37,7 +40,7 @@ from typing import Annotated, Literal, Protocol, Self, TypeVar
 
 from pydantic import AwareDatetime, BaseModel, Field, PrivateAttr, RootModel, StringConstraints, model_validator
 
-from raggs.base.artifacts import Frozen, Grade, Identifier, Passage, Query, Span
+from raggs.base.artifacts import EvidenceSets, Frozen, Grade, Groups, Identifier, Passage, Query, Span
 from raggs.base.errors import BusyError, DataError
 from raggs.base.files import disk, sync_folder
 from raggs.base.hashing import hash_bytes, hash_value
@@ -149,6 +152,47 @@ class OrderReview(_Line):
         return tuple(group[doc_id] for doc_id in self.shown)
 
 
+class EvidenceReview(_Line):
+    """The combinations of passages that suffice for an answer to a query; no set states that none suffices."""
+
+    kind: Literal["evidence"] = "evidence"
+    shown: tuple[Identifier, ...] = Field(min_length=1, description="passage ids in the order of presentation")
+    passages: tuple[Digest | None, ...] = Field(
+        description="passage digests, in the order of `shown`; null if the text of the passage was unknown"
+    )
+    proposed: Groups = Field(description="sets of passage ids that were shown to the annotator")
+    sets: EvidenceSets = Field(description="sets of passage ids that suffice together; empty: no set suffices")
+    settles: bool = Field(False, description="whether these sets adjudicate differing sets of annotators")
+
+    @model_validator(mode="after")
+    def _of_the_shown(self) -> Self:
+        if len(self.passages) != len(self.shown) or len(set(self.shown)) < len(self.shown):
+            raise ValueError("evidence must name each shown passage once, with one digest per passage")
+        for doc_id in (doc_id for members in (*self.sets, *self.proposed) for doc_id in members):
+            if doc_id not in self.shown:
+                raise ValueError(f"passage {doc_id} of an evidence set was not shown")
+        return self
+
+    def sets_in(self, pool: Mapping[str, str]) -> Groups | None:
+        """Return the sets with the passage ids of a pool.
+
+        Args:
+            pool: digest of each passage by id.
+
+        Returns:
+            None if the text of a passage has changed: of a set, or of any shown passage if no set suffices.
+        """
+        here = {digest: doc_id for doc_id, digest in reversed([*pool.items()])}
+        names = {
+            doc_id: doc_id if digest is None or pool.get(doc_id) == digest else here.get(digest)
+            for doc_id, digest in zip(self.shown, self.passages, strict=True)
+        }
+        needed = {doc_id for members in self.sets for doc_id in members} or names.keys()
+        if any(names[doc_id] is None for doc_id in needed):
+            return None
+        return tuple(tuple(dict.fromkeys(names[doc_id] or "" for doc_id in members)) for members in self.sets)
+
+
 class Withdrawal(_Line):
     """Withdrawal of an earlier line of the same annotator; `replaces` is the id of that line."""
 
@@ -161,7 +205,7 @@ class Withdrawal(_Line):
         return True
 
 
-Review = GradeReview | OrderReview | Withdrawal
+Review = GradeReview | OrderReview | EvidenceReview | Withdrawal
 
 
 class ReviewLine(RootModel[Annotated[Review, Field(discriminator="kind")]]):
@@ -196,6 +240,20 @@ class SettledGrade:
         return self.how == "median"
 
 
+@dataclass(frozen=True)
+class SettledEvidence:
+    """The human evidence of a query.
+
+    Attributes:
+        sets: the sets that count, with the passage ids of the pool; empty if no set suffices. None if annotators differ
+            and the query was not adjudicated.
+        by: annotators whose sets were compared, in the order of their labels; an adjudicator comes last.
+    """
+
+    sets: Groups | None
+    by: tuple[str, ...]
+
+
 @dataclass
 class CurrentReviews:
     """All labels that are currently valid.
@@ -206,6 +264,9 @@ class CurrentReviews:
         orders: orders by query and set of passages, per annotator.
         latest_order: latest order per annotator.
         settling: adjudicated grade per item.
+        evidence: latest evidence of each annotator for each query.
+        settling_evidence: adjudicated evidence per query.
+        latest_evidence: latest evidence per annotator, adjudicated or not.
         unmatched: ids that a line withdraws or replaces although no earlier label of the same annotator has them.
     """
 
@@ -214,6 +275,9 @@ class CurrentReviews:
     orders: dict[tuple[str, frozenset[str]], dict[str, OrderReview]] = field(default_factory=dict)
     latest_order: dict[str, OrderReview] = field(default_factory=dict)
     settling: dict[Key, GradeReview] = field(default_factory=dict)
+    evidence: dict[str, dict[str, EvidenceReview]] = field(default_factory=dict)
+    settling_evidence: dict[str, EvidenceReview] = field(default_factory=dict)
+    latest_evidence: dict[str, EvidenceReview] = field(default_factory=dict)
     unmatched: list[str] = field(default_factory=list)
 
     def settled(self, key: Key) -> SettledGrade | None:
@@ -230,6 +294,26 @@ class CurrentReviews:
         if len(set(grades)) == 1:
             return SettledGrade(grades[0], by, "agreed" if len(words) > 1 else "one")
         return SettledGrade(median_low(grades), by, "median")
+
+    def settled_evidence(self, query: str, pool: Mapping[str, str]) -> SettledEvidence | None:
+        """Return the human evidence of the query with that digest; None if no current label of its evidence exists.
+
+        An adjudication has priority. Without one, the sets count only if all annotators gave the same. Labels of
+        passages whose text has changed do not count.
+
+        Args:
+            pool: digest of each passage of the query's pool, by id.
+        """
+        given = {
+            who: sets for who, each in self.evidence.get(query, {}).items() if (sets := each.sets_in(pool)) is not None
+        }
+        decided = self.settling_evidence.get(query)
+        if decided is not None and (sets := decided.sets_in(pool)) is not None:
+            return SettledEvidence(sets, tuple(dict.fromkeys((*given, decided.who))))
+        if not given:
+            return None
+        meanings = {frozenset(map(frozenset, sets)) for sets in given.values()}
+        return SettledEvidence(next(iter(given.values())) if len(meanings) == 1 else None, tuple(given))
 
     def items(self) -> dict[Key, SettledGrade]:
         """Return every item that has a grade."""
@@ -270,11 +354,13 @@ def fold_reviews(reviews: Iterable[Review]) -> CurrentReviews:
         elif isinstance(review, OrderReview):
             found.orders.setdefault((review.query, frozenset(review.passages)), {})[review.who] = review
             found.latest_order[review.who] = review
+        elif isinstance(review, EvidenceReview):
+            _note_evidence(found, review)
     return found
 
 
 def standing_reviews(reviews: Iterable[Review]) -> Iterator[Review]:
-    """Yield the valid grades and orders, in file order; withdrawn and replaced lines are omitted."""
+    """Yield the valid grades, orders and evidence, in file order; withdrawn and replaced lines are omitted."""
     yield from lines_in_force([(line.id, line) for line in reviews], [])
 
 
@@ -323,6 +409,16 @@ def _note_grade(found: CurrentReviews, review: GradeReview) -> None:
         found.settling[review.key] = review
     else:
         _note_word(found.grades, review)
+
+
+def _note_evidence(found: CurrentReviews, review: EvidenceReview) -> None:
+    found.latest_evidence[review.who] = review
+    if review.settles:
+        found.settling_evidence[review.query] = review
+    else:
+        given = found.evidence.setdefault(review.query, {})
+        given.pop(review.who, None)  # so that the latest label comes last
+        given[review.who] = review
 
 
 def _note_word(grades: dict[Key, dict[str, GradeReview]], review: GradeReview) -> None:
@@ -496,15 +592,15 @@ class ShownStore:
                     self._known.setdefault(line.who, set()).add((line.query, line.passage))
             return self._known.get(who, ())
 
-    def note(self, line: ShownRecord) -> None:
-        """Add a line if the annotator and item have none yet; the line is on disk when this returns.
+    def note(self, *lines: ShownRecord) -> None:
+        """Add the lines whose annotator and item have none yet; they are on disk when this returns.
 
         Raises:
             ProviderError, BusyError: see `ReviewStore.append`.
         """
         with self._lock:
-            if not self.knows(line.who, (line.query, line.passage)):
-                append_lines(self.path, [line])
+            if new := [line for line in lines if not self.knows(line.who, (line.query, line.passage))]:
+                append_lines(self.path, new)
 
 
 DRAWS_FILE = "draws.jsonl"

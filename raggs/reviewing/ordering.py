@@ -48,6 +48,32 @@ def kept_of(runs: Sequence[OpenedRun]) -> set[tuple[str, str]]:
     return {(record.qid, record.doc_id) for run in done for record in run.typed("prune", PruneRecord) if record.kept}
 
 
+class UngradedReviews:
+    """The valid orders and evidence sets. Lines of grades, which are far more frequent, are skipped while reading."""
+
+    def __init__(self, store: ReviewStore) -> None:
+        self._store, self._lock = store, RLock()
+        self._lines, self._read, self._held = list[Review](), 0, CurrentReviews()
+
+    def read(self) -> CurrentReviews:
+        """Return the labels that are valid now.
+
+        Raises:
+            DataError: a line is invalid.
+        """
+        with self._lock:
+            if self._store.size < self._read:
+                self._lines, self._read, self._held = [], 0, CurrentReviews()
+            come = len(self._lines)
+            for review, end in self._store.since(self._read):
+                self._read = end
+                if not isinstance(review, GradeReview):
+                    self._lines.append(review)
+            if len(self._lines) > come:
+                self._held = fold_reviews(self._lines)
+            return self._held
+
+
 class OrderingSession:
     """Batches of a pool.
 
@@ -61,7 +87,7 @@ class OrderingSession:
     ) -> None:
         self._pool, self._store, self._seed, self._blind = pool, store, seed, blind
         self._shown, self._lock = ShownStore(store.folder), RLock()
-        self._lines, self._read, self._orders = list[Review](), 0, CurrentReviews()
+        self._held = UngradedReviews(store)
         rows: dict[int, dict[str, int]] = {}
         for number, item in enumerate(pool.items):
             if not kept or (item.qid, item.doc_id) in kept:
@@ -76,7 +102,7 @@ class OrderingSession:
 
     def upcoming(self, who: str, line: str | None = None) -> OrderingTask:
         """Return the next batch of an annotator."""
-        held = self._held()
+        held = self._held.read()
         order = generator(self._seed, "review", "orders", who).permutation(len(self._batches)).tolist()
         left = [self._batches[place] for place in order if not self._done(held, who, self._batches[place])]
         first = left[0] if left else ()
@@ -116,7 +142,7 @@ class OrderingSession:
         except ValidationError as error:
             raise UsageError("an order must contain each shown passage exactly once") from error
         with self._lock:
-            before = self._held().orders.get((review.query, frozenset(review.passages)), {}).get(who)
+            before = self._held.read().orders.get((review.query, frozenset(review.passages)), {}).get(who)
             if before is not None and (before.order, before.seconds) == (review.order, review.seconds):
                 return self.upcoming(who, before.id)
             self._store.append(review)
@@ -128,7 +154,7 @@ class OrderingSession:
         Raises:
             UsageError: there is no such order by this annotator.
         """
-        held = self._held()
+        held = self._held.read()
         mine = (row[who] for row in held.orders.values() if who in row)
         found = held.latest_order.get(who) if line is None else next((each for each in mine if each.id == line), None)
         if found is None:
@@ -137,20 +163,6 @@ class OrderingSession:
             Withdrawal(who=who, at=datetime.now(UTC), qid=found.qid, query=found.query, replaces=found.id)
         )
         return self.upcoming(who)
-
-    def _held(self) -> CurrentReviews:
-        """Return the valid orders; grades, which are far more frequent, are skipped while reading."""
-        with self._lock:
-            if self._store.size < self._read:
-                self._lines, self._read, self._orders = [], 0, CurrentReviews()
-            come = len(self._lines)
-            for review, end in self._store.since(self._read):
-                self._read = end
-                if not isinstance(review, GradeReview):
-                    self._lines.append(review)
-            if len(self._lines) > come:
-                self._orders = fold_reviews(self._lines)
-            return self._orders
 
     def _item(self, each: str) -> ReviewItem:
         number = self._pool.numbers.get((each[:HEX], each[HEX:]))

@@ -31,13 +31,15 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from raggs.base.artifacts import Frozen
+from raggs.base.artifacts import MAX_EVIDENCE_SETS, Frozen, Identifier
 from raggs.base.errors import NotFoundError, RaggsError, UsageError
 from raggs.base.jsonl import first_fault
 from raggs.base.text import clean_unicode
+from raggs.base.types import MAX_EVIDENCE_PASSAGES
 from raggs.parts.reviews import HEX, MAX_NOTE_CHARS, Name
 from raggs.reviewing.agreeing import agreed
 from raggs.reviewing.deciding import Adjudication, DisputeFilter, ModelLabelReveal, RunBrowser
+from raggs.reviewing.evidence import EvidenceFilter, EvidenceSession
 from raggs.reviewing.ordering import AT_ONCE, OrderingSession
 from raggs.reviewing.session import LeaseHolder, Session
 
@@ -232,7 +234,7 @@ def _limited(receive: Receive, seconds: float) -> Receive:
 
 
 TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
-SCRIPTS = ("page", "words", "waiting", "views", "decide", "order", "reveal", "el", "local", "own", "theme")
+SCRIPTS = ("page", "words", "waiting", "views", "decide", "order", "evidence", "reveal", "el", "local", "own", "theme")
 PAGE = {
     "/": "page.html",
     **{f"/{name}.js": f"{name}.js" for name in SCRIPTS},
@@ -245,6 +247,7 @@ LOOK_FILES = {
 }
 MAX_READING_SECONDS = 86_400.0
 MAX_POSTPONED = 500  # items that an annotator has postponed
+MAX_SHOWN_PASSAGES = 500  # of one query in the view Evidence
 DIGITS = 100_000  # wide limit of grades, so that invalid ones are reported by the session
 
 ItemId = Annotated[str, StringConstraints(pattern=rf"^[0-9a-f]{{{2 * HEX}}}$")]
@@ -347,6 +350,39 @@ class ReopenRequest(ReviewerRequest):
     line: str | None = Field(None, max_length=40)
 
 
+PassageSets = Annotated[
+    tuple[Annotated[tuple[Identifier, ...], Field(max_length=MAX_EVIDENCE_PASSAGES)], ...],
+    Field(max_length=MAX_EVIDENCE_SETS),
+]
+
+
+class NextEvidenceRequest(ReviewerRequest):
+    """Request for a query with its evidence sets: which kind, which queries come last, and whether grades may be seen
+    of passages that the annotator may still have to grade blind.
+    """
+
+    wanted: EvidenceFilter = "open"
+    later: tuple[str, ...] = Field((), max_length=MAX_POSTPONED)
+    seen: bool = False
+
+
+class EvidenceAnswerRequest(NextEvidenceRequest):
+    """The sets of a query that suffice. Sets for a query with differing sets adjudicate it."""
+
+    query: str = Field(max_length=HEX)
+    shown: tuple[Identifier, ...] = Field(min_length=1, max_length=MAX_SHOWN_PASSAGES)
+    proposed: PassageSets
+    sets: PassageSets
+    note: str = Field("", max_length=MAX_NOTE_CHARS)
+    seconds: float | None = Field(None, ge=0, le=MAX_READING_SECONDS)
+
+
+class UndoEvidenceRequest(NextEvidenceRequest):
+    """Withdraw evidence sets: a line, or the latest."""
+
+    line: str | None = Field(None, max_length=40)
+
+
 class UndoRequest(ReviewerRequest):
     """Withdraw a label: that of an item, a line, or the latest."""
 
@@ -404,6 +440,7 @@ class PageInfo(Frozen):
 def make_app(
     session: Session,
     ordering: OrderingSession,
+    evidence: EvidenceSession,
     deciding: Adjudication,
     revealing: ModelLabelReveal,
     about: PageInfo,
@@ -468,6 +505,7 @@ def make_app(
             lambda asked: ordering.note(asked.who, asked.shown, asked.order, asked.note, asked.seconds),
         ),
         post("/api/order/undo", ReopenRequest, lambda asked: ordering.undo(asked.who, asked.line)),
+        *_evidence_routes(evidence, session.store.spelling),
         post("/api/agreement", ReviewerRequest, lambda _: agreed(session.pool, session.store.lines())),
         *([_no_look_route()] if looking is None else _look_routes(looking)),
         post("/api/known", ReviewerRequest, lambda asked: NameUse(words=session.known(asked.who))),
@@ -480,6 +518,35 @@ class NameUse(Frozen):
     """Number of labels under a name."""
 
     words: int
+
+
+def _evidence_routes(evidence: EvidenceSession, spelling: Callable[[str], str]) -> list[Route]:
+    """Return the routes of the view Evidence."""
+
+    def upcoming(asked: NextEvidenceRequest, line: str | None = None, first: str | None = None) -> Frozen:
+        return evidence.upcoming(asked.who, asked.wanted, asked.later, seen=asked.seen, line=line, first=first)
+
+    def note(asked: EvidenceAnswerRequest) -> Frozen:
+        line = evidence.note(
+            asked.who,
+            asked.query,
+            asked.shown,
+            asked.proposed,
+            asked.sets,
+            asked.note,
+            asked.seconds,
+            settles=asked.wanted == "differ",
+        )
+        return upcoming(asked, line)
+
+    def undo(asked: UndoEvidenceRequest) -> Frozen:
+        return upcoming(asked, first=evidence.undo(asked.who, asked.line).query)
+
+    return [
+        _post("/api/evidence/next", NextEvidenceRequest, upcoming, spelling),
+        _post("/api/evidence", EvidenceAnswerRequest, note, spelling),
+        _post("/api/evidence/undo", UndoEvidenceRequest, undo, spelling),
+    ]
 
 
 def _no_look_route() -> Route:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.people import grade, kept, order, pools
+from support.people import evidence, grade, kept, order, pools
 from support.project import Project, make_project, raggs
 
 from raggs.app.review_files import export_reviews, import_reviews
@@ -188,6 +188,47 @@ def test_all_lines_keep_what_holds_no_longer(run: OpenedRun, said: Path, tmp_pat
     import_reviews(run, [out], folder=new)
     assert ReviewStore(new).read() == ReviewStore(said).read()
     assert import_reviews(run, [out], folder=new).added == 0
+
+
+def test_evidence_is_in_json_lines_and_comes_back_once(run: OpenedRun, said: Path, tmp_path: Path) -> None:
+    query, pool = next(iter(pools(run.folder).values()))
+    ids = [passage.doc_id for passage in pool[:3]]
+    kept(
+        said,
+        evidence(query, pool[:3], "ada", ids[:2]),
+        evidence(query, pool[:3], "bo"),
+        evidence(query, pool[:3], "bo", ids[2:], settles=True),
+    )
+    out, new = tmp_path / "out.jsonl", tmp_path / "new"
+    assert export_reviews(run, out, "jsonl", folder=said).words == 7
+    assert export_reviews(run, tmp_path / "out.csv", "csv", folder=said).words == 4, "a table has no place for sets"
+    assert import_reviews(run, [out], folder=new).added == 7
+    assert import_reviews(run, [out], folder=new).added == 0
+    one, other = (fold_reviews(ReviewStore(folder).read()) for folder in (said, new))
+    assert one.evidence == other.evidence and one.settling_evidence == other.settling_evidence
+    assert len(one.settling_evidence) == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ('"sets":[["{0}"]]', '"sets":[["nothing"]]', "passage nothing of an evidence set was not shown"),
+        ('"sets":[["{0}"]]', '"sets":[[]]', "evidence set 1 is empty"),
+        ('"sets":[["{0}"]]', '"sets":[["{0}"],["{0}","{1}"]]', "contains all passages of set 1"),
+        ('"qid":"q00","query":"', '"qid":"elsewhere","query":"0', "no query elsewhere|query"),
+    ],
+)
+def test_invalid_evidence_is_not_imported(run: OpenedRun, tmp_path: Path, old: str, new: str, sentence: str) -> None:
+    query, pool = next(iter(pools(run.folder).values()))
+    ids = [passage.doc_id for passage in pool[:2]]
+    text = evidence(query, pool[:2], "ada", ids[:1]).model_dump_json()
+    before, after = (each.replace("{0}", ids[0]).replace("{1}", ids[1]) for each in (old, new))
+    assert before in text
+    (tmp_path / "in.jsonl").write_text(text.replace(before, after) + "\n", encoding="utf-8")
+    with pytest.raises(DataError, match=sentence) as error:
+        import_reviews(run, [tmp_path / "in.jsonl"], folder=tmp_path / "new")
+    assert error.value.line == 1
+    assert not (tmp_path / "new").exists()
 
 
 def test_ids_alone_mean_the_text_of_now_and_digests_find_other_ids(run: OpenedRun, tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from support.cli import invoke
 from support.llm_server import KEY, LLMServer
 from support.paying import MODEL
+from support.people import evidence as people_evidence
+from support.people import kept, pools
 from support.project import Project, begin, environment, make_project, questions, raggs, write_lines
 
 from raggs.app.question_evidence import MAX_SETS, read_sets
@@ -181,6 +183,28 @@ def test_stated_evidence_stays_and_the_queries_lead_to_the_measure(golden: Proje
     scored = raggs("eval", "-g", golden.run, "-r", golden.run, "-m", "complete@10", "--json")
     assert scored.returncode == 0, scored.stderr
     assert json.loads(scored.stdout)["systems"][0]["scores"]["complete@10"]["valid"] == 4
+
+
+def test_evidence_of_annotators_stays_without_a_call(golden: Project, server: LLMServer) -> None:
+    two_parts(server)
+    asked = pools(golden.run)
+    (one, pool), (other, few) = asked["q00"], asked["q01"]
+    reviews = kept(
+        golden.folder / "reviews",
+        people_evidence(one, pool[:3], "ada", [pool[2].doc_id]),
+        people_evidence(other, few[:3], "ada"),
+    )
+    assert reviews.is_dir()
+    done = found_by(golden)
+    assert done.exit_code == 0, done.output
+    assert "2 with evidence from annotators" in " ".join(done.stdout.split())
+    assert [records(golden)[qid] for qid in ("q00", "q01")] == [
+        {"qid": "q00", "status": "reviewed"},
+        {"qid": "q01", "status": "reviewed"},
+    ]
+    assert [evidence(golden)[qid] for qid in ("q00", "q01")] == [[[pool[2].doc_id]], None]
+    forms = Counter(body["response_format"]["json_schema"]["name"] for body in server.requests)
+    assert forms["evidence"] == 2
 
 
 def test_a_run_without_a_model_needs_one(golden: Project) -> None:

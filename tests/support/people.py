@@ -9,7 +9,16 @@ from typing import Any
 
 from raggs.base.artifacts import MergeRecord, Passage, Query, QueryRecord
 from raggs.base.jsonl import read_records
-from raggs.parts.reviews import GradeReview, OrderReview, ReviewStore, digests, key_of, question_digest
+from raggs.parts.reviews import (
+    EvidenceReview,
+    GradeReview,
+    OrderReview,
+    Review,
+    ReviewStore,
+    digests,
+    key_of,
+    question_digest,
+)
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -34,7 +43,24 @@ def order(query: Query, passages: Sequence[Passage], who: str, *groups: Sequence
     )
 
 
-def kept(folder: Path, *reviews: GradeReview | OrderReview) -> Path:
+def evidence(
+    query: Query, passages: Sequence[Passage], who: str, *sets: Sequence[str], settles: bool = False
+) -> EvidenceReview:
+    """Sets of ids of the passages that are shown."""
+    return EvidenceReview(
+        who=who,
+        at=NOON,
+        qid=query.qid,
+        query=question_digest(query),
+        shown=tuple(passage.doc_id for passage in passages),
+        passages=digests(passages),
+        proposed=(),
+        sets=tuple(map(tuple, sets)),
+        settles=settles,
+    )
+
+
+def kept(folder: Path, *reviews: Review) -> Path:
     ReviewStore(folder).append(*reviews)
     return folder
 

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
@@ -73,6 +73,16 @@ def judge_run(run: Path, grade: Callable[[MergeRecord], int | None], judge: str 
         for each in read_records(run / "merge.jsonl", MergeRecord)
     ]
     write_records(run / "judge.jsonl", graded)
+    return run
+
+
+def state_evidence(run: Path, sets: Mapping[str, Sequence[Sequence[str]]]) -> Path:
+    """Add evidence sets to the queries of a run."""
+    queries = [
+        each.model_copy(update={"evidence": tuple(map(tuple, sets.get(each.qid, ())))})
+        for each in read_records(run / "queries.jsonl", QueryRecord)
+    ]
+    write_records(run / "queries.jsonl", queries)
     return run
 
 

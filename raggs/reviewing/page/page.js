@@ -374,9 +374,9 @@ function showRefused() {
 
 // --- views ---------------------------------------------------------------------------------------------------------
 
-const parts = () => ({
-  box: $("view"), me, words, post, trouble, tell, marking: () => page.marking, waiting: page.waiting, link: copyLink,
-  rubric: rubric(), rules: inLanguage(page.about.text), shared: page.about.shared, open: openLabel, again: () => turn(page.view), redraw: (draw) => { page.redraw = draw; },
+const parts = (box = $("view")) => ({
+  box, me, words, post, trouble, tell, marking: () => page.marking, waiting: page.waiting, link: copyLink,
+  rubric: rubric(), rules: inLanguage(page.about.text), shared: page.about.shared, open: openLabel, again: () => turn(page.view), redraw: (draw) => { if (box.isConnected) page.redraw = draw; },
 });
 
 const VIEW_NAMES = ["grade", ...Object.keys(VIEWS)];
@@ -392,11 +392,14 @@ async function turn(name) {
   if (name === "grade") { page.opened = false; page.at = page.trail.length; render(); if (!page.deck.length) fetchNext(); return; }
   clearTimeout(page.again);
   show("view");
-  $("view").replaceChildren(el("p", { className: "soft", textContent: page.waiting.steps.length ? words().unsentFirst : words().loading }));
+  const box = el("div"); // of this view alone: a view that answers late draws into a box that is gone
+  $("view").replaceChildren(box);
+  box.replaceChildren(el("p", { className: "soft", textContent: page.waiting.steps.length ? words().unsentFirst : words().loading }));
   try {
     await page.waiting.idle(); // an answer that is not sent yet decides what comes next
-    const keys = await VIEWS[name](parts());
-    if (page.view !== name) return;
+    if (!box.isConnected) return;
+    const keys = await VIEWS[name](parts(box));
+    if (!box.isConnected) return;
     page.keys = keys;
     trouble("");
   } catch (error) { fault(error); }
@@ -471,7 +474,7 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "?") { event.preventDefault(); help(); return; }
   if (!page.waiting) return;
   const digit = /^(?:Digit|Numpad)([0-5])$/.exec(event.code) || /^([0-5])$/.exec(event.key); // also where digits need Shift
-  if (!enter && event.key === "Enter" && event.target.matches("button:not(.card button, .row)")) return; // Enter presses the button
+  if (!enter && event.key === "Enter" && event.target.matches("button:not(.card button, .row, .combination)")) return; // Enter presses the button
   const keys = page.view === "grade" ? KEYS : page.keys || {}, number = digit && Number(digit[1]);
   if (page.view === "grade" && number) { event.preventDefault(); give(number); return; }
   const act = keys[undoing ? "u" : event.key] || (number ? keys.digit && (() => keys.digit(number)) : number === 0 ? keys[0] : { h: marking, v: () => beside(1), V: () => beside(-1) }[event.key]);

@@ -1,6 +1,7 @@
 // The view Agreement, and the list of views. All data from the server becomes text.
 import { decide } from "./decide.js";
 import { coded, copy, el } from "./el.js";
+import { evidence } from "./evidence.js";
 import { order } from "./order.js";
 import { own } from "./own.js";
 
@@ -106,4 +107,4 @@ function people(said, rows, columns) {
   ];
 }
 
-export const VIEWS = { own, order, decide, agree };
+export const VIEWS = { own, order, evidence, decide, agree };

@@ -1,0 +1,298 @@
+// Which passages suffice together: the sets of a query are accepted, rejected, changed and added, one query at a time.
+import { el, keyed, passage } from "./el.js";
+import { keep, kept, tab } from "./local.js";
+
+const same = (one, other) => one.length === other.length && one.every((each) => other.includes(each));
+
+export async function evidence(at) {
+  const said = at.words();
+  const drafts = `evidence.${at.me().who}`, consent = `evidence.seen.${at.me().who}`;
+  const note = el("textarea", { id: "why-so", rows: 2, maxLength: 10000, oninput: save });
+  const narrow = window.matchMedia("(max-width: 56rem)");
+  const later = JSON.parse(tab.get("evidence.later") || "[]"); // queries that were skipped in this tab
+  const sent = []; // lines of the annotator's decisions in this view
+  let wanted = kept("evidence.wanted", "open"), busy = false, since = 0;
+  let sets = [], chosen = 0, past = []; // a set: its passages, whether it is accepted (null: open), and where it is from
+  let whole = new Set(); // passages that are shown in full
+  const choice = () => ({ ...at.me(), wanted, later, seen: kept(consent, false) });
+  let found = await at.post("/api/evidence/next", choice());
+  begin();
+
+  const first = () => found.first;
+  const number = (doc) => first().passages.findIndex((each) => each.doc_id === doc) + 1;
+  const named = (set) => (set.members.length ? set.members.map(number).sort((one, other) => one - other).join(" + ") : said.emptySet);
+  const open = () => sets.filter((each) => each.accepted === null && each.members.length).length;
+
+  // The sets of a query as a draft left them, else as they are stored, or as annotators gave them.
+  function begin() {
+    since = performance.now();
+    whole = new Set();
+    past = [];
+    chosen = 0;
+    sets = [];
+    note.value = "";
+    if (!found.first) return;
+    const draft = kept(drafts, {})[found.first.query];
+    for (const members of found.first.proposed) add(members).stored = true;
+    for (const each of found.first.given) for (const members of each.sets) add(members).by.push(each.who);
+    if (draft && draft.wanted === wanted) ({ sets, chosen } = draft);
+    note.value = draft?.note || "";
+    chosen = Math.max(0, Math.min(chosen, sets.length - 1));
+  }
+
+  function add(members) {
+    const here = sets.find((each) => same(each.members, members));
+    if (!here) sets.push({ members: [...members], accepted: null, stored: false, own: false, by: [] });
+    return here || sets.at(-1);
+  }
+
+  const created = (accepted) => ({ members: [], accepted, stored: false, own: true, by: [] });
+
+  function save() {
+    if (!found.first) return;
+    const all = kept(drafts, {});
+    if (past.length || note.value) all[found.first.query] = { wanted, sets, chosen, note: note.value }; else delete all[found.first.query];
+    keep(drafts, all);
+  }
+
+  function shown(focus) {
+    save();
+    const query = found.first;
+    if (!query) {
+      at.box.replaceChildren(kinds(), ...(found.unblinds ? [warning()] : [el("h1", { textContent: wanted === "open" ? said.evidenceDone : said.evidenceAgreed }), tools()]));
+      document.getElementById("show-evidence")?.focus();
+      return;
+    }
+    at.box.replaceChildren(
+      kinds(),
+      el("p", { className: "soft", textContent: wanted === "open" ? said.evidenceHow : said.evidenceDiffer }),
+      el("h1", { textContent: query.question, dir: "auto" }),
+      el("div", { className: "beside evidence" }, el("div", {}, ...query.passages.map(card)), tray()));
+    clip();
+    if (focus) document.getElementById(focus)?.focus({ preventScroll: true });
+  }
+
+  function kinds() {
+    const group = el("p", { className: "tools kinds" }, ...[["open", found.left], ["differ", found.differ]].map(([kind, count]) => {
+      const button = el("button", { type: "button", textContent: `${said.evidenceKinds[kind]} (${count})`, onclick: () => { wanted = kind; keep("evidence.wanted", kind); next(); } });
+      button.setAttribute("aria-pressed", String(kind === wanted));
+      return button;
+    }));
+    group.setAttribute("role", "group");
+    group.setAttribute("aria-label", said.evidenceKind);
+    return group;
+  }
+
+  // Nothing is shown until the annotator agrees that later grades of these passages are not blind.
+  function warning() {
+    const button = Object.assign(keyed(said.showEvidence, agree, "Enter"), { id: "show-evidence" });
+    return el("div", {}, el("h1", { textContent: said.unblindsTitle }), el("p", { textContent: said.unblinds(found.unblinds) }), el("p", { className: "tools" }, button));
+  }
+
+  function agree() {
+    keep(consent, true);
+    return next();
+  }
+
+  // --- passages -------------------------------------------------------------------------------------------------------
+
+  function card(view, place) {
+    const inside = [...sets.keys()].filter((each) => sets[each].members.includes(view.doc_id));
+    const here = inside.includes(chosen);
+    const label = [said.place(place + 1), inside.length ? said.inSets(inside.map((each) => each + 1).join(", ")) : ""].filter(Boolean).join(": ");
+    const button = Object.assign(keyed(label, () => toggle(view.doc_id), "x"), { id: `passage-${place + 1}`, className: "pick" });
+    button.setAttribute("aria-pressed", String(here));
+    const grade = view.grade === null ? null : el("strong", { className: `grade g${view.grade}`, textContent: String(view.grade) });
+    if (grade) grade.append(el("span", { className: "unseen", textContent: ` ${said.grades}` }));
+    const unfold = el("button", { type: "button", className: "whole plain", onclick: () => { if (!whole.delete(place)) whole.add(place); clip(); } });
+    const body = view.text ? passage(said, { ...view, terms: first().terms }, at.marking())
+      : [el("h2", { textContent: view.doc_id, dir: "auto" }), el("p", { className: "soft", textContent: said.noText })];
+    return el("article", { className: `card${here ? " picked" : ""}` }, el("p", { className: "tools" }, button, grade), ...body, unfold);
+  }
+
+  // A text that is cut off ends in a fade and has a button.
+  function clip() {
+    for (const [place, box] of [...at.box.querySelectorAll(".card")].entries()) {
+      const text = box.querySelector(".text"), button = box.querySelector(".whole"), wide = whole.has(place);
+      text?.classList.toggle("open", wide);
+      const clipped = text && !wide && text.scrollHeight > text.clientHeight + 2;
+      text?.classList.toggle("clipped", clipped);
+      button.hidden = !wide && !clipped;
+      button.textContent = wide ? said.showLess : said.showAll;
+      button.setAttribute("aria-expanded", String(wide));
+    }
+  }
+
+  // --- sets -----------------------------------------------------------------------------------------------------------
+
+  function tray() {
+    const box = el("div", { className: "act sets" },
+      el("h2", { id: "sets-title", textContent: said.sets }),
+      sets.length ? el("ul", { className: "rows" }, ...sets.map(row)) : null,
+      el("p", { className: "soft", role: "status", textContent: outcome() }),
+      el("p", { className: "tools" }, keyed(said.accept, () => decide(true), "a", !sets[chosen]?.members.length), keyed(said.reject, () => decide(false), "r", !sets[chosen]?.members.length), keyed(said.newSet, create, "+"), keyed(said.noSet, none, "0")),
+      tools());
+    const side = el("section", { className: "side" }, given(), box, el("label", { htmlFor: "why-so" }, said.evidenceNote, el("kbd", { textContent: "n", ariaHidden: "true" })), note);
+    side.setAttribute("aria-labelledby", "sets-title");
+    return side;
+  }
+
+  const mark = (set) => (set.accepted === null ? "?" : set.accepted ? "✓" : "✗");
+
+  function row(set, place) {
+    const state = set.accepted === null ? said.openSet : set.accepted ? said.acceptedSet : said.rejectedSet;
+    const button = el("button", { type: "button", id: `set-${place + 1}`, className: `combination ${set.accepted === null ? "" : set.accepted ? "accepted" : "rejected"}`, onclick: () => choose(place, `set-${place + 1}`) },
+      el("strong", { textContent: mark(set), ariaHidden: "true" }), el("span", { className: "unseen", textContent: `${said.set(place + 1)}, ${state}: ` }),
+      el("span", { className: "name", textContent: named(set) }), el("span", { className: "soft by", textContent: [set.stored && said.stored, set.own && said.own, ...set.by].filter(Boolean).join(", "), dir: "auto" }), el("kbd", { textContent: place < 5 ? String(place + 1) : "", ariaHidden: "true" }));
+    button.setAttribute("aria-pressed", String(place === chosen));
+    return el("li", {}, button);
+  }
+
+  function outcome() {
+    const yes = sets.filter((each) => each.accepted && each.members.length).length;
+    return open() ? said.openSets(open()) : yes ? said.acceptedSets(yes) : sets.length ? said.noneSuffices : said.noSets;
+  }
+
+  // What each annotator of a disputed query gave.
+  function given() {
+    const { given: all } = first();
+    return all.length ? el("ul", { className: "voices" }, ...all.map((each) => el("li", { className: "sets-of" }, el("div", {},
+      el("strong", { textContent: each.who, dir: "auto" }), el("p", { textContent: each.sets.length ? each.sets.map((members) => named({ members })).join("; ") : said.noneSuffices }),
+      each.note ? el("p", { className: "soft", textContent: each.note, dir: "auto" }) : null)))) : null;
+  }
+
+  function tools() {
+    return el("p", { className: "tools" }, keyed(said.undo, back, "u"), keyed(said.skip, skip, "s", !found.first), keyed(said.send, send, "Enter", !ready()));
+  }
+
+  // An answer needs a decision on each set, or that no set suffices.
+  const ready = () => Boolean(found.first) && !open() && sets.length > 0 && sets.every((each) => each.members.length || each.accepted !== true);
+
+  // --- steps ----------------------------------------------------------------------------------------------------------
+
+  function change(focus, work) {
+    if (busy || !found.first) return;
+    past.push({ sets: structuredClone(sets), chosen });
+    work();
+    at.tell(sets[chosen] ? `${said.set(chosen + 1)}: ${named(sets[chosen])}, ${mark(sets[chosen])}. ${outcome()}` : outcome());
+    shown(focus);
+  }
+
+  function choose(place, focus) {
+    if (busy || place >= sets.length) return;
+    chosen = place;
+    at.tell(`${said.set(place + 1)}: ${named(sets[place])}`);
+    shown(focus);
+  }
+
+  // A changed set is the annotator's own, and accepted. Without a set, the passage starts one.
+  function toggle(doc) {
+    change(document.activeElement.id, () => {
+      if (!sets.length) { sets = [created(true)]; chosen = 0; }
+      const set = sets[chosen];
+      set.members = set.members.includes(doc) ? set.members.filter((each) => each !== doc) : [...set.members, doc];
+      set.accepted = set.members.length ? true : null;
+      Object.assign(set, { stored: false, own: true, by: [] });
+    });
+  }
+
+  function decide(accepted) {
+    if (!sets[chosen]?.members.length) return;
+    change(document.activeElement.id, () => {
+      sets[chosen].accepted = accepted;
+      const next = sets.findIndex((each) => each.accepted === null && each.members.length);
+      if (next >= 0) chosen = next;
+    });
+  }
+
+  function create() {
+    change("passage-1", () => {
+      sets = [...sets.filter((each) => each.members.length), created(null)];
+      chosen = sets.length - 1;
+    });
+  }
+
+  function none() {
+    change(document.activeElement.id, () => {
+      sets = sets.filter((each) => each.members.length);
+      for (const each of sets) each.accepted = false;
+      if (!sets.length) sets = [created(false)];
+      chosen = 0;
+    });
+  }
+
+  // One request at a time; answers are sent until they arrive.
+  async function step(path, body, after = () => {}) {
+    if (busy) return;
+    sending(true);
+    try {
+      const asked = { ...choice(), ...body };
+      found = await (path === "/api/evidence" ? at.waiting.send(path, asked) : at.post(path, asked));
+      after();
+      at.trouble("");
+      begin();
+      sending(false);
+      shown();
+      window.scrollTo(0, 0);
+    } catch (error) {
+      at.trouble(error.status ? said.refused(error.message) : said.offline);
+    }
+    sending(false);
+  }
+
+  function sending(now) {
+    busy = note.readOnly = now;
+    at.box.classList.toggle("sending", now);
+  }
+
+  const next = () => step("/api/evidence/next", {});
+
+  function send(event) {
+    if (event.target.matches?.(".whole")) return false; // Enter presses the button
+    if (found.unblinds) return agree();
+    if (!ready() || busy) return;
+    const { query, passages, proposed } = first();
+    const accepted = sets.filter((each) => each.accepted && each.members.length).map((each) => each.members);
+    const body = { query, shown: passages.map((each) => each.doc_id), proposed, sets: accepted, note: note.value.trim(), seconds: Math.round(performance.now() - since) / 1000 };
+    return step("/api/evidence", body, () => {
+      const { [query]: _, ...others } = kept(drafts, {});
+      keep(drafts, others);
+      sent.push(found.line);
+    });
+  }
+
+  function skip() {
+    if (busy || !found.first) return;
+    later.push(found.first.query);
+    if (later.length > 500) later.shift();
+    tab.set("evidence.later", JSON.stringify(later));
+    next();
+  }
+
+  function back() {
+    if (busy) return;
+    if (past.length) {
+      ({ sets, chosen } = past.pop());
+      shown(document.activeElement.id);
+    } else step("/api/evidence/undo", { line: sent.at(-1) ?? null }, () => sent.pop()); // after a reload: the latest
+  }
+
+  function move(by) {
+    const buttons = [...at.box.querySelectorAll(".pick")], now = buttons.indexOf(document.activeElement);
+    const goal = buttons[Math.max(0, Math.min(buttons.length - 1, now < 0 && by < 0 ? 0 : now + by))];
+    goal?.focus({ preventScroll: true });
+    goal?.closest(".card").scrollIntoView({ block: narrow.matches ? "start" : "nearest" });
+  }
+
+  function pick() {
+    const now = document.activeElement;
+    if (now?.matches(".pick")) now.click(); else move(1);
+  }
+
+  at.redraw(() => shown(document.activeElement.id));
+  shown();
+  return {
+    digit: (n) => choose(n - 1, document.activeElement.id), 0: none, "+": create, a: () => decide(true), r: () => decide(false), x: pick, j: () => move(1), k: () => move(-1),
+    ArrowDown: () => move(1), ArrowUp: () => move(-1), n: () => found.first && note.focus(), u: back, s: skip, Enter: send,
+  };
+}
