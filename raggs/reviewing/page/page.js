@@ -399,7 +399,7 @@ async function turn(name) {
     await page.waiting.idle(); // an answer that is not sent yet decides what comes next
     if (!box.isConnected) return;
     const keys = await VIEWS[name](parts(box));
-    if (!box.isConnected) return;
+    if (!box.isConnected || page.view !== name) return;
     page.keys = keys;
     trouble("");
   } catch (error) { fault(error); }
