@@ -21,7 +21,7 @@ PACKAGES = sorted(path.parent.name for path in RAGGS.glob("*/__init__.py"))
 MODULE_LINES = 500  # code lines: without blanks, comments and docstrings
 MOST = {
     "code lines": 84_900,
-    "modules": 440,  # room for a part or two
+    "modules": 442,  # room for a part or two
     "class names used twice": 0,
     "import cycles with late imports": 0,
     "modules below 50 code lines": 14,
