@@ -92,8 +92,17 @@ def show_cuts(
         shown = cuts_of(corpus, file)
     if page is not None:
         with disk(page, "choose another --html"):
-            write_atomic(page, cut_page(shown, file or Path(corpus.place).name).encode())
+            write_atomic(page, cut_page(shown, file or Path(corpus.place).name, _in_one_line(corpus.named)).encode())
     return shown.report
+
+
+def _in_one_line(spec: ChunkerConfig | None) -> str:
+    """Return name, size and changed settings of a chunker; of the default one, the name."""
+    if spec is None:
+        return "paragraphs"
+    settings, changed = spec.model_dump(mode="json"), spec.model_dump(exclude_defaults=True)
+    shown = [name for name in settings if name != "type" and (name == "size" or name in changed)]
+    return ", ".join((settings["type"], *(f"{name} {settings[name]}" for name in shown)))
 
 
 LEDGER = "chunks.ledger.jsonl"  # in the workspace, because several runs share its chunks

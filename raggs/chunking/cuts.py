@@ -17,7 +17,7 @@ import re
 import shlex
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from itertools import pairwise
@@ -30,7 +30,7 @@ import numpy as np
 from raggs.base.artifacts import Passage
 from raggs.base.document import Column, Legend, ReportDocument, Section, Summary, Table, table_of, terms_of
 from raggs.base.errors import NotFoundError
-from raggs.base.text import count_tokens, did_you_mean, escape_controls, plural, shorten
+from raggs.base.text import count_tokens, did_you_mean, escape_controls, join_wrapped_lines, plural, shorten
 from raggs.chunking.models import TORN, ChunkRow, CutFile, CutReport
 from raggs.parts.chunkers import Document
 from raggs.parts.corpora import CutCorpus
@@ -382,12 +382,13 @@ FAULT_COLUMNS = (  # shown if a document has such a fault
 )
 
 
-def cut_page(shown: ChunkView, title: str) -> str:
-    """Return the HTML page.
+def cut_page(shown: ChunkView, title: str, chunker: str = "") -> str:
+    """Return the HTML page. It joins lines of prose that an editor has wrapped.
 
     Args:
         shown: the chunks and the documents.
         title: title of the page.
+        chunker: name and settings of the chunker; empty if unknown.
     """
     views, chunks = tuple(_views(shown)), [chunk for file in shown.report.files for chunk in file.chunks]
     bars = bars_of([chunk.tokens for chunk in chunks])
@@ -400,6 +401,7 @@ def cut_page(shown: ChunkView, title: str) -> str:
         style=style,
         policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
         sentences=(_headline(shown.report, chunks), *shown.report.notes),
+        chunker=chunker,
         following=_advice(worst.cut) if worst else "",
         columns=(
             *PAGE_COLUMNS,
@@ -423,7 +425,7 @@ def _advice(worst: CutFile) -> str:
         return f"read {name}, which splits the most sentences, then try another chunker or a larger size."
     if worst.lost:
         return f"read {name}, where {plural(worst.lost, 'character')} {'is' if worst.lost == 1 else 'are'} in no chunk."
-    return "compare chunkers on your questions: raggs chunks eval." if worst.chunks else ""
+    return "compare chunkers on your questions: `raggs chunks eval`." if worst.chunks else ""
 
 
 def _views(shown: ChunkView) -> Iterator[FileView]:
@@ -431,7 +433,9 @@ def _views(shown: ChunkView) -> Iterator[FileView]:
     for number, (file, document) in enumerate(zip(shown.report.files, shown.documents, strict=True), start=1):
         fits = len(document.text) <= room
         room -= len(document.text) if fits else 0
-        yield FileView(number, file, tuple(pieces_of(document, file.chunks)) if fits else None)
+        pieces = pieces_of(document, file.chunks) if fits else ()
+        shown_pieces = tuple(replace(piece, text=join_wrapped_lines(piece.text)) for piece in pieces)
+        yield FileView(number, file, shown_pieces if fits else None)
 
 
 def pieces_of(document: Document, chunks: Sequence[ChunkRow]) -> Iterator[FilePiece]:
