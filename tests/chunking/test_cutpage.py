@@ -101,9 +101,7 @@ def test_it_shows_what_the_report_says(tmp_path: Path) -> None:
 
 def test_wrapped_lines_are_joined_and_long_paths_may_break_at_their_slashes(tmp_path: Path) -> None:
     (tmp_path / "guide").mkdir()
-    text = (
-        "Lines of this text were wrapped by an editor at a width\nthat is not that of the page, and are joined.\n"
-    )
+    text = "Lines of this text were wrapped by an editor at a width\nthat is not that of the page, and are joined.\n"
     (tmp_path / "guide" / "a.md").write_text(text)
     html = page(tmp_path)
     assert text.replace("width\n", "width ") in LexborHTMLParser(html).css_first("pre").text()
