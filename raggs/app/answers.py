@@ -2,7 +2,7 @@
 
 Acc|Hit counts only the queries whose whole evidence is in a system's top K, so only these queries are answered. One
 call answers from the texts of the top K. A second call compares that answer with the reference answer. The results of
-both calls are cached in the answer cache of the golden run. Their cost is recorded in a ledger in the folder of the
+both calls are cached in the workspace of the golden run. Their cost is recorded in a ledger in the folder of the
 evaluation. The generated answers are written to a file that `--correct` reads.
 """
 
@@ -89,8 +89,12 @@ def parse_model(spec: str) -> str:
 
 @dataclass(frozen=True)
 class GeneratedAnswers:
-    """The written file, the number of answers, and their cost; `failed` counts queries without an answer or a
-    verdict.
+    """The written file, with the numbers of its lines, and the cost of this invocation.
+
+    Attributes:
+        total: number of pairs of system and query.
+        correct: number of correct answers.
+        failed: number of pairs without an answer or without a verdict.
     """
 
     file: Path
@@ -126,7 +130,9 @@ class _Answer:
 def generate_answers(
     result: EvalResult, request: AnswersRequest, listen: Listener = ignore_event, approve: Approve = approve_nothing
 ) -> GeneratedAnswers:
-    """Generate an answer for each query that Acc|Hit counts, and write answers.jsonl. Works in notebooks.
+    """Generate an answer for each system and query that Acc|Hit counts, and write answers.jsonl.
+
+    Queries without a reference answer are skipped. This also works in notebooks.
 
     Args:
         result: the evaluation, made without a file of answers.

@@ -1,4 +1,4 @@
-"""The default output of `raggs diff` and `raggs compare`: what flips or matters first, one table, one command."""
+"""The default output of `raggs diff` and `raggs compare`: a headline, one table, and the next command."""
 
 from __future__ import annotations
 

@@ -4,10 +4,10 @@ Importing this module registers the provider and these measures with ir_measures
 `ir_measures.providers.registry["raggs"]` computes them, and `ir_measures.parse_measure` knows names such as
 ``ra_nwg@10``. No other module of raggs imports this one, so ir_measures is loaded only on request.
 
-Measures of ir_measures keep their definition: passages are relevant from grade 1 on, and a query for which a measure is
-not defined scores 0. Equal scores are ordered by descending id, as in trec_eval. raggs' own measures are defined as in
-`raggs eval`: an undefined value is NaN, and the mean omits it. Measures that need grades from 1 to 5 refuse other
-grades.
+Measures of ir_measures keep their definition: passages are relevant from grade 1 on unless `rel` is set. A query for
+which a measure is not defined scores 0, except that Accuracy omits it. Equal scores are ordered by descending id, as in
+trec_eval. raggs' own measures are defined as in `raggs eval`: an undefined value is NaN, and the mean omits it.
+Measures that need grades from 1 to 5 refuse other grades.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class RaggsEvaluator(providers.Evaluator):
         self._labels = labels
 
     def iter_calc(self, run: util.TYPE_RUN) -> Iterator[util.Metric]:
-        """Yield the value of each measure and query."""
+        """Yield the value of each measure and query, without undefined values of Accuracy."""
         lists = util.RunConverter(run).as_dict_of_dict()
         for row in super().iter_calc(lists):
             defined = lists.get(row.query_id) and not math.isnan(row.value)

@@ -4,8 +4,8 @@ Labels of a run count if they are blind. A leaderboard of `raggs judge bench` co
 The calibration file names the labels of its fit, so that other commands can exclude them: a judge looks better on
 these labels than it is.
 
-Hidden control items are not used. They are easy on purpose, so a calibration by them would be too certain of the
-passages that matter.
+Hidden control items are not used. They are easy on purpose, so a calibration on them would make the judge overconfident
+on other passages.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class JudgeCalibration:
 
     @property
     def verdict(self) -> str:
-        """Calibrated probabilities, by the interval of the log score's change: better, worse or inconclusive."""
+        """Verdict on the calibrated probabilities, by the interval of the change of the log score."""
         change = self.effect.log_score.change
         return "better" if change.high < 0 else "worse" if change.low > 0 else "inconclusive"
 
@@ -114,8 +114,10 @@ def calibrate_judge(request: CalibrationRequest) -> JudgeCalibration:
     """Fit the calibration of a judge's probabilities. No model is called, and the source does not change.
 
     Raises:
-        UsageError: the source or the judge is unknown, or an option does not apply to the source.
-        DataError: there are too few labels, the judge states no probabilities, or they are already calibrated.
+        NotFoundError: the source does not exist.
+        UsageError: the judge is unknown or ambiguous, or an option does not apply to the source.
+        DataError: there are too few labels, or the judge's probabilities cannot be calibrated: it states none, they are
+            already calibrated, they are means over several judges, or human labels replace them.
     """
     if request.source.is_dir():
         if request.judge is not None:

@@ -1,15 +1,16 @@
 """`raggs judge drift`: grade some passages of a run again, and test whether the judge's grades changed.
 
-The passages are a fixed random sample of the graded passages, one per query as long as there are queries left. Every
-check of a run therefore grades the same passages. The choice does not depend on grades. Otherwise, passages with
-extreme grades would seem to move towards the mean even if the judge is unchanged.
+The passages are a random sample of those that the judge graded, one per query as long as there are queries left. The
+sample depends only on the run, the number of passages and the seed, so repeated checks grade the same passages. The
+choice does not depend on grades. Otherwise, passages with extreme grades would seem to move towards the mean even if
+the judge is unchanged.
 
 Earlier answers are in the cache, so each check has its own sample number, which is a hash of the name of the check. A
 check that was interrupted continues under the same name and pays for no answer twice. A check under another name makes
-new calls. The run itself does not change: the ledger and the result of a check are in the folder `drift` of the run.
+new calls. The artifacts of the run do not change: the ledger and the result of a check are in its folder `drift`.
 
 If the run has several grades per passage, they show how often the judge repeats a grade. Otherwise, some passages are
-graded twice. Hidden control items (canaries) are the first ones of those that the run has or could have.
+graded twice. The hidden control items (canaries) are the first ones of the run. If the run has none, a few are made.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ FOLDER = "drift"  # in the run directory
 STAGE = "judge"
 PASSAGES, REPEATS, CANARIES = 30, 20, 6  # defaults; with a small model, they cost below one US cent
 MAX_USD = 0.1
-FEW_CANARIES = 1e-9  # share of canaries of a run without any, so that one of each kind is made
+FEW_CANARIES = 1e-9  # share of canaries for a run without any: the smallest number is made
 MAX_NAME_CHARS = 64
 NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 
@@ -126,7 +127,7 @@ class DriftUnit:
 
 
 def earlier_grades(record: JudgeRecord) -> tuple[int, ...]:
-    """Return the grades of a record's samples; empty for a human grade, a copied grade, and if there is none."""
+    """Return the judge's grades by sample; empty for human labels, near-duplicates and missing grades."""
     if record.duplicate_of is not None or by_people(record) or any(map(is_people, record.votes)):
         return ()
     if record.grade is None:
@@ -137,7 +138,7 @@ def earlier_grades(record: JudgeRecord) -> tuple[int, ...]:
 def draw_units(
     records: Iterable[JudgeRecord], config: JudgeConfig, together: bool, count: int, seed: int
 ) -> list[DriftUnit]:
-    """Draw calls with about `count` passages in all, at most one per query before any query has two.
+    """Draw calls with about `count` passages in all. A query gets a second call only after every query has one.
 
     Args:
         records: the records of the judge stage, by query and rank.
@@ -264,7 +265,7 @@ def _ask(
 
 
 def _ask_canaries(workspace: Workspace, fresh: FreshGrader, tasks: DriftTasks, most: int) -> CanaryHealth | None:
-    """Grade the first `most` canaries of the run; if it had none, one of each kind."""
+    """Grade the first `most` canaries of the run, or a few new ones if it had none; None if the judge reads no text."""
     if not most or not fresh.judge.reads:
         return None
     config, run, share = tasks.config, tasks.run, tasks.config.canaries or FEW_CANARIES
@@ -302,11 +303,11 @@ class DriftCheck:
         drift: changes and verdict.
         noise_from: source of the repeated grades: "run", "check", or empty.
         grades: the passages with an earlier grade.
-        failed: number of new judgments without a grade.
+        failed: number of new judgments that failed; abstentions do not count.
         canaries: passed canaries of the run and of the check; None if there are none.
         before, now: number of answers by requested model and by the model that the answers name.
         usd: cost of the check in USD, over all its invocations.
-        most_usd: the budget.
+        most_usd: the budget in USD.
     """
 
     run: str
@@ -330,8 +331,9 @@ def _open_check(
     """Yield the workspace, the tasks, and a function that makes the judge. All input is checked first.
 
     Raises:
-        DataError: the run contains no golden set, its judge calls no model or has changed, or it graded no passage.
-        NotFoundError: there is no run, or its judge stage has not finished.
+        NotFoundError: there is no run.
+        DataError: the run contains no golden set, its judge stage has not finished, its judge calls no model or has
+            changed, or it graded no passage.
     """
     run = open_run(request.run)
     check_golden(run)
@@ -414,8 +416,9 @@ def _tasks(
 def check_drift(
     request: DriftRequest, listen: Listener = ignore_event, approve: Approve = approve_nothing
 ) -> DriftCheck:
-    """Grade passages of a run again, compare the grades, and write the result to the run directory. This also works in
-    notebooks.
+    """Grade passages of a run again, compare the grades, and write the result to the run directory.
+
+    This also works in notebooks.
 
     Args:
         request: the check.

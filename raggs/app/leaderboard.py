@@ -1,10 +1,11 @@
-"""Leaderboard of judges on one labelled sample: statistics, pairwise tests, merging of files, tables.
+"""Leaderboard of judges on one labelled sample: statistics, pairwise tests, merging of files.
 
-An entry contains the answers of one judge: a grade per pair of the sample, second samples, orders, and the cost. All
-figures are computed from these answers. A file of another person is therefore checked by computing its figures again.
+An entry contains the answers of one judge: a grade per pair of the sample, second samples, orders, and the cost. The
+figures of agreement are computed from these answers. When a file is read, `CHECKED_FIGURES` are computed again, so that
+a changed file of another person is noticed.
 
-Entries can be merged only if the labels of the whole set and the texts of the sample are the same. Entries that
-contradict each other are an error.
+Entries can be merged only if the labels of the whole set, and the texts and grades of the sample, are the same. Entries
+that contradict each other are an error.
 """
 
 from __future__ import annotations
@@ -168,7 +169,7 @@ class JudgeBenchEntry(ReportPart):
         if any(grade is not None and not MIN_GRADE <= grade <= MAX_GRADE for grade in given):
             raise ValueError(f"a grade is not {MIN_GRADE} to {MAX_GRADE}")
         if any(not 0 <= place < len(self.grades) for place in (*(each[0] for each in self.repeats), *self.excluded)):
-            raise ValueError("a second sample or an excluded pair is of no pair of the sample")
+            raise ValueError("a second sample or an excluded pair has a number that is not in the sample")
         if len(self.distributions) not in (0, len(self.grades)):
             raise ValueError(f"{len(self.distributions)} distributions for {len(self.grades)} grades")
         for each in filter(None, self.distributions):
@@ -195,7 +196,7 @@ class JudgePairResult(ReportPart):
     kappa: MeanPart = Field(description="kappa of the first minus that of the second")
     p: Number = Field(description="p value of the randomisation test")
     corrected: Number = Field(description="p value corrected over all pairs of judges (Holm)")
-    verdict: Verdict = Field(description="first judge: better or worse if corrected p and interval agree")
+    verdict: Verdict = Field(description="on the first judge: inconclusive, unless corrected p and interval agree")
 
 
 class Leaderboard(ReportPart):
@@ -357,7 +358,7 @@ def read_leaderboard(path: Path) -> Leaderboard:
     try:
         found = Leaderboard.model_validate_json(read_whole(path))
     except ValidationError as error:
-        remedy = f"add files that raggs judge bench has written ({LEADERBOARD})"
+        remedy = f"use a file that raggs judge bench has written ({LEADERBOARD})"
         raise DataError(f"is not a leaderboard: {first_fault(error)}", where=path, remedy=remedy) from error
     for entry in found.entries:
         _check_figures(entry, found.sample, path)
@@ -425,7 +426,7 @@ def kept_name(sample: BenchSample) -> str:
 
 
 def keep_other_sample(folder: Path, sample: BenchSample) -> Path | None:
-    """Rename the leaderboard in a folder if it is of another sample, and return its new path; None if it is not.
+    """Rename the leaderboard in a folder if it is of another sample, and return its new path; otherwise return None.
 
     Raises:
         DataError: it is damaged.

@@ -1,7 +1,7 @@
 """Projection of a golden set onto corpora with other chunks: find the corpus of each system, and open it.
 
-A run directory records its own corpus. For a run file, you name the corpus. raggs never scores a system on a corpus
-other than the one that the system searched.
+A run directory records its own corpus. For a run file, you name the corpus. If a system records which corpus it
+searched, raggs refuses to score it on another one.
 """
 
 from __future__ import annotations

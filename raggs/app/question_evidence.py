@@ -2,9 +2,9 @@
 
 For each query, the model reads the passages with the best grades and proposes minimal combinations that suffice for an
 answer. Each combination is then verified by calls that show only its passages. The first call must find them
-sufficient. One more call per passage omits this passage, and must find the rest insufficient. A combination that does
-not pass is recorded, but not used. If a call fails, the query gets no evidence, so that no combination is missing
-without notice.
+sufficient. If there are several, one more call per passage omits this passage, and must find the rest insufficient. A
+combination that does not pass is recorded, but not used. If a call fails, the query gets no evidence, so that no
+combination is missing without notice.
 
 Answers are cached in the workspace of the run. To continue after an interruption, run the same command again.
 """
@@ -113,9 +113,9 @@ class QueryEvidence:
     """Result for one query.
 
     Attributes:
-        shown: passages that the model read, best first.
+        shown: ids of the passages for the model, best first.
         sets: the proposed combinations.
-        error: reason for a failed call; empty if all calls succeeded.
+        error: reason of the first failed call; empty if no call failed.
     """
 
     query: Query
@@ -126,7 +126,7 @@ class QueryEvidence:
 
     @property
     def evidence(self) -> Groups:
-        """The evidence sets of the query; empty if any of its calls failed."""
+        """The evidence sets of the query; empty if no combination passed, or if any of its calls failed."""
         if self.status in ("stated", "reviewed"):
             return self.query.evidence
         return tuple(each.doc_ids for each in self.sets if each.verdict == "verified") if not self.error else ()
@@ -292,17 +292,17 @@ def _schema(properties: Mapping[str, object]) -> Mapping[str, object]:
 def find_question_evidence(
     request: EvidenceRequest, listen: Listener = ignore_event, approve: Approve = approve_nothing
 ) -> EvidenceResult:
-    """Propose and verify the evidence sets of a run's queries, and write the queries with them. Works in notebooks.
+    """Propose and verify the evidence sets of a run's queries, and write the queries with them.
 
-    All queries of the run are written. Queries with evidence from their author or from annotators are not changed, and
-    cause no call.
+    This also works in notebooks. All queries of the run are written, sorted by id. Evidence from the author of a query
+    or from annotators is kept, without any call.
 
     Args:
         approve: decides whether a key may be sent to a new address (see `raggs.app.addresses`).
 
     Raises:
-        UsageError: the golden set is not a run, no model is known, or `out` exists.
-        DataError: no query has a passage of grade 4 or 5.
+        UsageError: the golden set is not a run, the model is missing or invalid, `out` exists or has another suffix.
+        DataError: no query has a passage of grade 4 or 5, and none has evidence from its author.
         BudgetError: the limit is reached; paid answers are cached.
         RaggsError: a key is missing, or a provider refused a call.
     """
@@ -403,8 +403,7 @@ def _checked_setup(request: EvidenceRequest) -> _Setup:
     """Return the checked input.
 
     Raises:
-        UsageError: see `find_question_evidence`.
-        DataError: no query has a passage of grade 4 or 5.
+        UsageError, DataError: see `find_question_evidence`.
     """
     format_of(request.out)
     if request.out.exists() and not request.force:
@@ -445,7 +444,7 @@ def _as_query(query: Query) -> Query:
 
 
 def best_passages(found: GoldenQuery) -> tuple[Passage, ...]:
-    """Return up to 8 passages of grade 4 or 5 without near-duplicates: by grade, then as ranked or fused."""
+    """Return up to 8 passages of grade 4 or 5 without near-duplicates, by grade, then by rank, then by fused rank."""
     place = {record.doc_id: record.rank for record in found.order}
     texts = {passage.doc_id: passage for passage in found.pool}
     good = [

@@ -57,7 +57,7 @@ class GapsRequest:
         traces: files of traces.
         options: how to read the traces.
         count: number of queries to propose.
-        similarity: cosine from which a query of the set covers a query of the log.
+        similarity: minimum cosine at which a query of the set covers a query of the log.
         embedder: specification of the embedder, as on the command line.
         confidence: confidence level of the interval.
         out: file for the proposed queries; None for none.
@@ -90,7 +90,7 @@ class QueryKind:
         signals: share of its searches with a failure signal.
         labelled: number of queries of the set that belong to it.
         queries: number of distinct queries.
-        examples: queries with the most searches; those that are not covered come first.
+        examples: up to three queries: first those that are not covered, each part by its searches.
     """
 
     searches: int
@@ -114,7 +114,7 @@ class ProposedQuery:
     Attributes:
         query: the query of the log.
         kind: number of its kind, from 0.
-        gain: reduction of the variance of the mean over searches, as a share of its reduction by the first proposal.
+        gain: reduction of the variance of the mean over searches, relative to the largest reduction by a proposal.
     """
 
     query: LoggedQuery
@@ -157,7 +157,7 @@ def _uncovered_searches(kind: QueryKind) -> float:
 
 
 def find_gaps(request: GapsRequest, listen: Listener = ignore_event) -> GapsResult:
-    """Compare the queries of users with a golden set. Works in notebooks.
+    """Compare the queries of users with a golden set. This also works in notebooks.
 
     Raises:
         RaggsError: the set or a file of traces is missing or invalid, the file to write exists, or the embedder fails.
@@ -231,7 +231,7 @@ TERMS = (
     Legend("covered", "share of these searches whose query is similar to a query of the set"),
     Legend("signals", f"share of {SIGNALS}"),
     Legend("labelled", "number of queries of the set of this kind"),
-    Legend("example", "the query with the most searches that the set does not cover"),
+    Legend("example", "the query with the most searches, if possible one that the set does not cover"),
     Legend("reduction", "reduction of the variance of the mean over searches, relative to the first query"),
 )
 HEAD = ("example", "searches", "covered", "signals", "labelled")
@@ -290,15 +290,15 @@ def _limitations(found: GapsResult) -> Iterator[str]:
     if found.counts.masked_searches:
         yield f"Personal data is masked in {plural(found.counts.masked_searches, 'search')}."
     if left := (found.counts.dropped + found.counts.skipped).total():
-        yield f"Omitted: {left:,} (raggs questions import --dry-run states the reasons)."
+        yield f"Omitted entries of the log: {left:,} (raggs questions import --dry-run states the reasons)."
     if found.counts.halvings:
-        yield f"The log has too many queries: 1 in {2**found.counts.halvings} is used."
+        yield f"The log has too many queries: about 1 in {2**found.counts.halvings} is used."
     if not found.embedder.startswith("wordllama"):
         yield f"The similarity is calibrated for wordllama, not for {shorten(found.embedder, 40)}: check --similarity."
 
 
 def lay_out_gaps(found: GapsResult) -> ReportDocument:
-    """Return all findings as a document."""
+    """Return the findings as a document, with up to `LISTED_KINDS` kinds."""
     part = found.coverage
     kinds = Table.of(HEAD, [_kind_row(kind, LONG_EXAMPLE_CHARS) for kind in found.kinds[:LISTED_KINDS]])
     rows = [

@@ -2,10 +2,10 @@
 
 Calibration shows how many questions each threshold would remove, and pairs of texts that help you choose the threshold.
 
-The import turns logs of real users into questions: cleaned, counted, and without personal data. It runs locally;
-near-duplicates are found by the default embedder. From a log, raggs reads one column. It stores only the text
-of an entry, its frequency, and where the text occurs first. Each entry is counted once: as a question, as flagged, or
-under the reason for which it was dropped.
+The import turns logs of users into questions: cleaned and counted. Questions with detected personal data are masked or
+set aside. The import runs locally: WordLlama finds near-duplicates, or LSA if WordLlama is not installed. From a log,
+raggs reads one column. It stores the text of an entry, its language, its frequency, and where the text occurs first.
+Each entry is counted once: as a question, as flagged, or under the reason for which it was dropped.
 
 The configuration is created for users who have only documents. It is stored next to the questions, so that
 `raggs questions`, `raggs run` and `raggs eval` use it.
@@ -186,7 +186,7 @@ def _questions_of_corpus(request: CalibrateRequest, queries: list[Query]) -> lis
     if not found:
         known = sorted({name for query in queries for name in _corpora(query)})
         if not known:
-            raise DataError("no question has the name of its corpus", where=request.questions, remedy="omit --corpus")
+            raise DataError("no question names its corpus", where=request.questions, remedy="omit --corpus")
         remedy = did_you_mean(request.corpus, known)
         raise UsageError(f"no question is about {request.corpus!r}", remedy=remedy)
     return found
@@ -256,7 +256,7 @@ class QuestionImportResult:
         entries: number of entries in all logs.
         dropped: number of entries that are not questions, by reason.
         questions: imported questions, the most frequent first.
-        same, near: number of entries that repeat an earlier text, and of questions merged into a similar one.
+        same, near: number of entries with the words of another entry, and of questions merged into a similar one.
         flagged: number of questions set aside, by kind of personal data; a question may have several kinds.
         flagged_questions, flagged_entries: number of all questions set aside, and of their entries.
         masked: number of distinct texts with replaced personal data, by kind.
@@ -458,11 +458,11 @@ def _write_questions(request: ImportRequest, questions: Sequence[Query], aside: 
 FILE = "raggs.yaml"
 QUESTIONS = Path("questions.jsonl")
 TEMPLATE = """# Questions made of documents, and a golden set over them. Paths are relative to this file.
-# What is left out has a default: raggs config show --config <this file>
+# Settings that are not listed have defaults: raggs config show --config <this file>
 
 name: {name}
 
-corpus:                           # the documents, cut into passages; raggs chunks show --config <this file>
+corpus:                           # documents, divided into passages; raggs chunks show --config <this file>
   type: folder
   path: {documents}
 
@@ -471,15 +471,15 @@ queries:                          # where `raggs questions` writes the questions
   path: {questions}
 
 questions:                        # raggs questions --config <this file>
-  sample: {{n: 100}}                # questions that are asked for
+  sample: {{n: 100}}                # number of questions to generate
   ask:
-    asker: {{type: extractive}}     # by rule, offline; a model: {{type: litellm, model: openai/gpt-5-mini}}
+    asker: {{type: extractive}}     # offline rules; for a model: {{type: litellm, model: openai/gpt-5-mini}}
 
 judge:                            # raggs run --config <this file>
-  judge: {{type: reference}}        # grades passages by the excerpts that answer: no key, no network
+  judge: {{type: reference}}        # grades passages by the excerpts that answer, without a key or network
 
 # budget:
-#   max_usd: 1                    # a run stops in good order before it would spend more
+#   max_usd: 1                    # a run stops before it would spend more
 """
 
 
@@ -496,9 +496,9 @@ def config_for(
         writes: whether a new file may be created next to the questions; if not, it is created in a temporary folder.
 
     Raises:
-        UsageError: `config` is also given, or the existing file is about other documents.
+        UsageError: `config` is also given, `documents` is not a folder, or the existing file is about other documents.
         ConfigError: a setting is invalid.
-        NotFoundError: the folder does not exist.
+        ProviderError: the file cannot be written.
     """
     if config is not None:
         raise UsageError("DOCS and --config cannot be combined: both define the documents", remedy="omit one of them")

@@ -1,4 +1,4 @@
-"""Import of traces: queries of real users without personal data, and the logged retriever as a run file.
+"""Import of traces: queries of users with masked personal data, and the logged retriever as a run file.
 
 A run file has one line per retrieved document. JSON lines and CSV also state the latency of the search; TREC files
 cannot. If a query was searched several times, its last list is written.
@@ -61,7 +61,8 @@ class TraceImportRequest:
         files: files of traces.
         options: how to read them.
         out: file of the queries (.jsonl, .csv or .yaml); None to report the result without writing a file.
-        run_file: run file of the logged retriever (.jsonl, .csv, .trec or .run); None for none.
+        run_file: run file of the logged retriever (.jsonl, .csv, .trec, .run or .txt); None for none. Written only
+            with `out`.
         config: configuration whose corpus contains the retrieved documents; None to keep the logged ids.
         golden: golden set whose ids are used for queries with the same words; None for none.
         force: whether to overwrite files.
@@ -84,8 +85,9 @@ class TraceImportResult:
         counts: counts of the log.
         logged: queries with their signals, the most frequent first.
         lists: number of lists in the run file; 0 if none is written.
-        latency_ms: median and 95th percentile of the latencies of the queries; None if not logged.
-        in_golden: queries of the golden set that the log contains, and all queries of the set; None without a set.
+        latency_ms: median and 95th percentile, over queries, of their median latency; None if no latency is logged.
+        in_golden: number of queries of the golden set that the log contains, and of all its distinct queries; None
+            without a set.
         files: written files.
     """
 
@@ -110,7 +112,7 @@ def is_trace_import(files: Sequence[Path], form: TraceFormatName, column: str | 
     """Return whether files are traces, and not logs with one text per entry.
 
     Raises:
-        UsageError: some files are traces and others are not, or a column is named for traces.
+        UsageError: some files are traces and others are not, or a column is passed with a format of traces.
         NotFoundError: a file is missing or unreadable.
     """
     if form != "auto":
@@ -141,7 +143,7 @@ def open_trace_log(
         config: configuration whose corpus contains the retrieved documents; None to keep the logged ids.
 
     Raises:
-        RaggsError: a file is missing or invalid, or the corpus cannot be read.
+        RaggsError: a file is missing or invalid, a kind of personal data is unknown, or the corpus cannot be read.
     """
     for kind in options.allow:
         if kind not in KINDS:
@@ -172,7 +174,7 @@ def import_traces(request: TraceImportRequest, listen: Listener = ignore_event) 
 
     Raises:
         UsageError: an option is invalid, or a file exists.
-        NotFoundError, DataError: a file cannot be read, or contains no query.
+        NotFoundError, DataError: a file, the corpus or the golden set cannot be read, or the traces contain no query.
         ProviderError: a file cannot be written.
     """
     _check(request)
@@ -195,7 +197,7 @@ def import_traces(request: TraceImportRequest, listen: Listener = ignore_event) 
 def _with_golden_ids(
     logged: tuple[LoggedQuery, ...], golden: Path | None
 ) -> tuple[tuple[LoggedQuery, ...], tuple[int, int] | None]:
-    """Return queries with the ids of the golden set's queries that have the same words, and how many these are."""
+    """Return queries with the ids of golden queries that have the same words, and `TraceImportResult.in_golden`."""
     if golden is None:
         return logged, None
     if not golden.exists():
@@ -274,7 +276,7 @@ def _run_lines(found: LoggedList, form: str) -> Iterator[str]:
 
 
 def import_sentences(found: TraceImportResult) -> Iterator[str]:
-    """Yield sentences about an import: the result first, then omitted, masked and unknown data."""
+    """Yield sentences about an import: its queries first, then omitted and masked data, signals, and documents."""
     counts = found.counts
     searches = f"{plural(counts.searches, 'search')} and {plural(counts.requests, 'request')} without a search"
     yield f"{plural(len(found.logged), 'query')} from {searches}"
@@ -282,7 +284,7 @@ def import_sentences(found: TraceImportResult) -> Iterator[str]:
     if left:
         yield f"omitted: {_counts(left)}"
     if counts.halvings:
-        yield f"the log has too many queries: 1 in {2**counts.halvings} is kept, with all its searches"
+        yield f"the log has too many queries: about 1 in {2**counts.halvings} is kept, with all its searches"
     yield f"personal data masked: {_counts(counts.masked)}" if counts.masked else "no personal data found"
     signals = {name: found.sum_of(name) for name in ("negative", "positive", "empty", "failed", "low", "slow")}
     if any(signals.values()):

@@ -1,16 +1,16 @@
 """Update a golden set for changed documents and queries: plan, then run a new version in a new run directory.
 
 `planned` compares the corpus and the queries of a configuration with a run. It writes the labels and orders that can be
-carried over into the directory of the new version, runs the stages before the judge if they cost nothing, and forecasts
-the remaining work. `Update.run` then runs all stages. They judge only passages without a carried label, and order only
-passages whose orders are not known.
+carried over into the directory of the new version. If the stages before the judge cost nothing, it runs them. Then it
+forecasts the remaining work. `Update.run` runs all stages. The judge grades only passages without a carried label, and
+the rank stage starts from the carried orders.
 
-The comparison is computed again for each invocation. It depends only on the parent, the corpus and the queries, so a
-stopped update continues where it stopped, and its results have the same bytes as without the interruption.
+The comparison is computed again for each invocation. If its inputs have not changed, a stopped update continues where
+it stopped, and its results have the same bytes as without the interruption.
 
-The verdicts that may flip are estimated from the intervals of the parent's retrievers. If a share f of the labels
-changes, a share f of the variance of the differences is drawn again. The mean difference then changes by a random
-amount with sqrt(2 f) times the standard error of the mean.
+The verdicts that may flip are estimated from the intervals of the differences between the parent's retrievers. If a
+share f of the labels changes, a share f of the variance of the differences is assumed to be drawn again. The standard
+deviation of the change of the mean difference is then sqrt(2 f) times the standard error of the mean.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ from raggs.stats.comparison import MARGIN, Comparison, Verdict
 MEASURE, CUTOFF = "ndcg", 10  # measure of the verdicts that may flip
 CONFIDENCE = 0.95
 MAX_SHOWN_IDS = 3
-BEFORE_JUDGE = "merge"  # last stage that determines the pools
+BEFORE_JUDGE = "merge"  # the stage that makes the pools
 
 
 @dataclass(frozen=True)
@@ -80,9 +80,9 @@ class VerdictRisk:
 
     Attributes:
         first, second: names of the systems.
-        verdict: verdict about the first with the parent's labels.
+        verdict: verdict on the first compared with the second, by the parent's labels.
         difference: mean difference.
-        low, high: its interval.
+        low, high: confidence interval of the difference.
         shift: largest plausible change of the difference by the update, at the confidence of the interval.
     """
 
@@ -102,9 +102,9 @@ class PoolPlan:
     Attributes:
         carried: number of passages with a carried label, by reason.
         judging: number of passages without one.
-        touched: queries with a passage to judge, or without a labelled passage of the parent: the share of such
-            passages among the passages of both pools, by query id.
-        total: number of queries.
+        touched: share of changed labels, by id of each query that has any. Passages to judge and lost labels of the
+            parent count as changed, relative to the new pool and the lost labels together.
+        total: number of queries with a pool.
     """
 
     carried: Mapping[CarryReason, int]
@@ -113,7 +113,10 @@ class PoolPlan:
     total: int
 
     def changed(self, queries: QueryMatches) -> dict[str, float]:
-        """Return the share of labels that change, by query id of the parent; 1 for queries that are gone."""
+        """Return the share of labels that change, by query id of the parent; 1 for queries that are gone.
+
+        Queries that only the new version has are listed under their own id.
+        """
         return {
             **{queries.earlier.get(qid, qid): share for qid, share in self.touched.items()},
             **dict.fromkeys(queries.gone, 1.0),
@@ -129,10 +132,11 @@ class UpdatePlan:
         lineage: lineage of the new version, without counts.
         queries, passages: comparison with the parent.
         labels: number of labels of the parent, without near-duplicates.
-        pools: carried and missing labels in the new pools; None if the pools are unknown because retrieval costs money.
+        pools: carried and missing labels in the new pools; None if the pools are unknown, for example because
+            retrieval costs money.
         forecast: calls and cost of the remaining work.
         risks: verdicts that may flip; None if the parent has fewer than two systems or the pools are unknown.
-        verdicts: number of verdicts on the parent's systems.
+        verdicts: number of verdicts on the parent's systems; 0 if `risks` is None.
         notes: sentences about what is unknown or unusual.
     """
 
@@ -158,10 +162,9 @@ class Update:
     selection: Selection
 
     def run(self) -> PipelineResult:
-        """Judge what the plan names, and finish the new version.
+        """Run the stages of the new version that are not finished.
 
         Raises:
-            UsageError: the new version is finished, and its inputs have changed since.
             RaggsError: as `raggs.app.run.run`; finished and paid results are kept.
         """
         return run_within_budget(self.runner, self.selection)
@@ -182,12 +185,12 @@ def planned(
         parent: run directory of the version to update.
         config: configuration with the new corpus and queries.
         run_id: name of the new version's run directory [default: the parent's name with the next number].
-        dry_run: whether to write nothing but the corpus cache.
+        dry_run: whether to leave run directories unchanged and to write only caches.
 
     Raises:
-        NotFoundError: the parent does not exist or has no grades.
-        DataError: the parent is unfinished, its lineage is forged or a cycle, or a text changed during the comparison.
-        UsageError: the directory of the new version contains another run.
+        NotFoundError: the parent does not exist, or does not store its queries.
+        DataError: the parent cannot be updated (see `open_parent`), or a text changed during the comparison.
+        UsageError: the directory of the new version contains another run, or a finished version with other inputs.
     """
     before = open_parent(parent)
     folder = run_folder(config.run, run_id or next_name(before))
@@ -218,7 +221,7 @@ def open_parent(folder: Path) -> OpenedRun:
 
     Raises:
         NotFoundError: there is no such run.
-        DataError: the run is unfinished or no golden set, or its lineage is forged or a cycle.
+        DataError: the run is unfinished or not a golden set, its lineage is invalid, or it has too many ancestors.
     """
     run = open_run(folder)
     check_golden(run)
@@ -360,7 +363,7 @@ def _reviewed(judge: HumanConfig, config: RunConfig) -> set[Key]:
 
 
 def _notes(parent: OpenedRun, services: RunServices, passages: PassageMatches, *, known: bool) -> Iterator[str]:
-    """Yield what is unknown or unusual."""
+    """Yield sentences about what is unknown or unusual."""
     if not known:
         yield (
             "the earlier corpus is not in the cache: passages that were never pooled may be new or old, so only pooled "
@@ -424,7 +427,9 @@ def _pools(found: _Comparison, config: RunConfig, runner: Runner) -> PoolPlan:
 
 
 def verdict_risks(parent: OpenedRun, changed: Mapping[str, float]) -> tuple[tuple[VerdictRisk, ...] | None, int]:
-    """Return the verdicts on a run's retrievers that may flip, and the number of all verdicts; None if there are none.
+    """Return the verdicts on a run's retrievers that may flip, and the number of all verdicts.
+
+    If the run has fewer than two systems, return None and 0.
 
     Args:
         parent: the run.

@@ -1,4 +1,4 @@
-"""Output of `raggs update`: the plan, and the result. Nothing is computed here."""
+"""Output of `raggs update`: the plan, and the result."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def summarise_plan(plan: UpdatePlan, command: str) -> Summary:
         legend="moved: same text, other id or place; queries: moved means renamed",
         trust=(*_risk_sentences(plan), *_dependent_sentences(plan.lineage), *plan.notes),
         next=command,
-        details="--details: calls and cost by stage, reasons, and all verdicts that may flip",
+        details="--details: labels by reason, cost by stage, queries, verdicts that may flip",
     )
 
 
@@ -102,7 +102,7 @@ def risk_sentence(risk: VerdictRisk) -> str:
 
 
 def plan_details(plan: UpdatePlan) -> Iterator[str]:
-    """Yield the reasons, the work by stage, and all verdicts that may flip, as lines."""
+    """Yield lines: carried labels by reason, calls and cost by stage, changed queries, and verdicts that may flip."""
     if plan.pools is not None:
         for how, count in plan.pools.carried.items():
             yield f"labels carried over, {how}: {count:,}"
@@ -140,7 +140,7 @@ def plan_json(plan: UpdatePlan) -> dict[str, object]:
 
 
 def version_sentences(lineage: Lineage, version: str) -> Iterator[str]:
-    """Yield what a finished version contains."""
+    """Yield sentences on the carried and new labels and orders of a finished version."""
     counts = lineage.counts or VersionCounts(carried={}, judged={}, orders_carried=0, orders_judged=0)
     carried, judged = sum(counts.carried.values()), sum(counts.judged.values())
     yield (

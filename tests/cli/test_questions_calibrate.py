@@ -83,7 +83,7 @@ def test_what_cannot_be_is_one_sentence(questions: Path, words: tuple[str, ...],
 def test_a_file_without_corpora_or_of_no_format_is_told(tmp_path: Path) -> None:
     file = tmp_path / "q.jsonl"
     file.write_text('{"text": "What?"}\n')
-    assert "no question has the name of its corpus" in run(file, "--corpus", "a").stderr
+    assert "no question names its corpus" in run(file, "--corpus", "a").stderr
     assert run(file).exit_code == 0
     assert run(tmp_path / "q.txt").exit_code == 2
     assert run(tmp_path / "nothing.csv").exit_code == 4
