@@ -2,9 +2,9 @@
 
 For each query, the model reads the passages with the best grades and proposes minimal combinations that suffice for an
 answer. Each combination is then verified by calls that show only its passages. The first call must find them
-sufficient. If there are several, one more call per passage omits this passage, and must find the rest insufficient. A
-combination that does not pass is recorded, but not used. If a call fails, the query gets no evidence, so that no
-combination is missing without notice.
+sufficient. For a combination of several passages, one more call per passage omits this passage, and must find the rest
+insufficient. A combination that does not pass is recorded, but not used. If a call fails, the query gets no evidence,
+so that no combination is missing without notice.
 
 Answers are cached in the workspace of the run. To continue after an interruption, run the same command again.
 """
@@ -301,7 +301,8 @@ def find_question_evidence(
         approve: decides whether a key may be sent to a new address (see `raggs.app.addresses`).
 
     Raises:
-        UsageError: the golden set is not a run, the model is missing or invalid, `out` exists or has another suffix.
+        UsageError: the golden set is not a run, the model is missing or invalid, or `out` exists or has an unknown
+            suffix.
         DataError: no query has a passage of grade 4 or 5, and none has evidence from its author.
         BudgetError: the limit is reached; paid answers are cached.
         RaggsError: a key is missing, or a provider refused a call.
