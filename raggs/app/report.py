@@ -273,7 +273,9 @@ def _validate_judge(run: OpenedRun | None, folder: Path | None) -> JudgeValidati
         if folder is not None:
             raise
         return JudgeValidation(why=error.message)
-    return JudgeValidation(found.trust, tuple(map(trusted, found.trust)), lay_out_check(found))
+    return JudgeValidation(
+        found.trust, tuple(map(trusted, found.trust)), lay_out_check(found), grades=found.whole.table
+    )
 
 
 def _command(request: ReportRequest) -> Iterator[str]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from inspect import getattr_static
+from math import ceil, sqrt
 from typing import TYPE_CHECKING, Literal, get_type_hints
 
 from pydantic import BaseModel
@@ -217,6 +218,20 @@ def without_intervals(table: Table) -> Table:
         for row in table.rows
     )
     return replace(table, rows=tuple(rows))
+
+
+def shade_pairs(counts: Sequence[Sequence[int]]) -> tuple[tuple[str, ...], ...]:
+    """Return the class in matrix.css of each cell of a square table of pairs of grades.
+
+    The colour shows whether both grades are the same, one apart, or further apart. More pairs have a stronger colour.
+    """
+    most = max(map(max, counts))
+    kinds = ("same", "near", "far")
+
+    def shade(row: int, column: int, count: int) -> str:
+        return f"{kinds[min(2, abs(row - column))]}{ceil(2 * sqrt(count / most))}" if count else "zero"
+
+    return tuple(tuple(shade(at, to, count) for to, count in enumerate(row)) for at, row in enumerate(counts))
 
 
 def make_cells(*values: Value, form: NumberForm = "score") -> Row:

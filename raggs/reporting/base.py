@@ -42,6 +42,7 @@ class JudgeValidation:
         trust: validity of the judge per use.
         said: the same in sentences.
         document: complete report of the check; None if nothing could be compared.
+        grades: number of labels by grade of the judge and human grade; empty without labels.
         why: reason why nothing could be compared; empty otherwise.
     """
 
@@ -49,6 +50,7 @@ class JudgeValidation:
     said: tuple[str, ...] = ()
     document: ReportDocument | None = None
     why: str = ""
+    grades: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True)

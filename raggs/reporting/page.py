@@ -281,7 +281,7 @@ def embedded(value: object) -> str:
 def _joined_resources(kinds: Sequence[type[ReportSection]], ending: str) -> str:
     """Return the page's own style or script, followed by those of its sections."""
     own = (files("raggs.reporting") / "page" / f"page.{ending}").read_text(encoding="utf-8")
-    shared = ("theme.css", "figure.css") if ending == "css" else ()
+    shared = ("theme.css", "figure.css", "matrix.css") if ending == "css" else ()
     basis = [(files("raggs.base") / name).read_text(encoding="utf-8") for name in shared]
     return "\n".join(filter(None, [*basis, own, *(kind.resource(ending) for kind in kinds)]))
 

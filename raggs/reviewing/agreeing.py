@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from raggs.base.artifacts import MAX_GRADE, MIN_GRADE, Frozen
+from raggs.base.document import shade_pairs
 from raggs.base.errors import RaggsError
 from raggs.parts.reviews import GradeReview, Key, Review, lines_in_force
 from raggs.prompts import Prompt, load_prompt
@@ -61,12 +62,15 @@ class ReviewerAgreement(Frozen):
 
 
 class ReviewerPair(Frozen):
-    """Two annotators: Cohen's kappa with quadratic weights, and the contingency table of their grades."""
+    """Two annotators: Cohen's kappa with quadratic weights, and the contingency table of their grades with the class of
+    each cell.
+    """
 
     one: str
     other: str
     kappa: AgreementCoefficient
     table: tuple[tuple[int, ...], ...]
+    shades: tuple[tuple[str, ...], ...]
 
 
 class AgreementReport(Frozen):
@@ -176,12 +180,13 @@ def _pairs(grades: dict[str, dict[int, int]]) -> Iterator[ReviewerPair]:
         both = sorted(grades[one].keys() & grades[other].keys())
         first, second = ([float(grades[who][of]) for of in both] for who in (one, other))
         if both:
-            table = count_pairs(Counter(zip(first, second, strict=True))).counts
+            table = tuple(map(tuple, count_pairs(Counter(zip(first, second, strict=True))).counts))
             yield ReviewerPair(
                 one=one,
                 other=other,
                 kappa=_figure(cohen_kappa(first, second, weights="quadratic", seed=SEED)),
-                table=tuple(map(tuple, table)),
+                table=table,
+                shades=shade_pairs(table),
             )
 
 

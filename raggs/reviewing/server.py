@@ -238,7 +238,7 @@ SCRIPTS = ("page", "words", "waiting", "views", "decide", "order", "evidence", "
 PAGE = {
     "/": "page.html",
     **{f"/{name}.js": f"{name}.js" for name in SCRIPTS},
-    **{f"/{name}": name for name in ("theme.css", "page.css", "icon.svg")},
+    **{f"/{name}": name for name in ("theme.css", "matrix.css", "page.css", "icon.svg")},
 }
 LOOK_FILES = {
     "/look": "look.html",
@@ -591,7 +591,7 @@ async def _file(_: Request, name: str) -> Response:
 
 @cache
 def _content(name: str) -> bytes:
-    place = files("raggs.base") if name == "theme.css" else files("raggs.reviewing") / "page"
+    place = files("raggs.base") if name in ("theme.css", "matrix.css") else files("raggs.reviewing") / "page"
     return (place / name).read_bytes()
 
 

@@ -124,3 +124,16 @@ def test_where_nothing_is_graded_yet_nothing_is_said_to_be_relevant(run: OpenedR
     sources = next(each for each in GoldenSection().data(given).sections if each.title == "Contributions of retrievers")
     assert [[cell.value for cell in row[3:]] for row in sources.table.rows] == [[None, None]] * 2
     assert {line.good for line in QuestionsSection().data(given).lines} == {None}
+
+
+def test_the_grades_of_judge_and_annotators_are_a_coloured_matrix(run: OpenedRun) -> None:
+    counts = ((8, 1, 0, 0, 2), (0, 1, 0, 0, 0), (0, 0, 0, 0, 0), (0, 0, 0, 0, 0), (0, 0, 0, 0, 0))
+    people = JudgeValidation(grades=counts)
+    part = GoldenSection().data(replace(facts(), golden=open_golden(run.folder), run=run, people=people))
+    assert part is not None
+    assert [[count for count, _ in row] for row in part.matrix] == [list(row) for row in counts]
+    shades = [[shade for _, shade in row] for row in part.matrix]
+    assert shades[0] == ["same2", "near1", "zero", "zero", "far1"] and shades[1][1] == "same1"
+    assert part.distances == "Same grade: 9 of 12 (75%). One grade apart: 1. Further apart: 2."
+    without = GoldenSection().data(replace(facts(), golden=open_golden(run.folder), run=run))
+    assert without is not None and without.matrix == ()

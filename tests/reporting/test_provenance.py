@@ -71,3 +71,11 @@ def test_a_judge_that_asks_no_model_has_no_prompt_and_the_command_is_there(tmp_p
 def test_labels_from_a_file_have_no_stages() -> None:
     part = ProvenanceSection().data(facts())
     assert (part.stages, part.config) == ((), "")
+
+
+def test_the_headline_names_the_models_and_the_configuration_has_its_path(tmp_path: Path) -> None:
+    opened = run(tmp_path / "a", {"type": "nuggets"})
+    part = ProvenanceSection().data(replace(facts(), run=opened))
+    assert part.headline == "You can create this report again with one command. No paid model was called."
+    assert any(fact.text.startswith(f"demo, {WHEN:%Y-%m-%d %H:%M} UTC") for fact in part.facts)
+    assert ProvenanceSection().data(facts()).headline == "You can create this report again with one command."

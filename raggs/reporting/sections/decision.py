@@ -422,7 +422,8 @@ def _sweep_comparison(sweep: SweepReport, report: EvalReport, share: float | Non
         return ""
     other = others[0]
     whose = f"{kept} ({names[other.name]} in the sweep)" if same else names[other.name]
-    compared = f"Compared with {whose}, it {', '.join(_comparison_words(chosen, other, measure))}."
+    *words, last = _comparison_words(chosen, other, measure)
+    compared = f"Compared with {whose}, it {' and '.join(filter(None, (', '.join(words), last)))}."
     if is_separated(sweep):
         return f"The sweep of {count} recommends {names[chosen.name]}. {compared}"
     often = "" if share is None else f", chosen in {share:.0%} of resamples of the queries"

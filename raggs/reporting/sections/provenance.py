@@ -8,14 +8,16 @@ Golden set: label mix, pools, contributions of retrievers, near-duplicates, lang
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import chain
 
 from pydantic import Field
 
 from raggs.base import __version__
-from raggs.base.document import Column, Section, Table, table_of
+from raggs.base.document import Column, Section, Table, shade_pairs, table_of
 from raggs.base.errors import RaggsError
 from raggs.base.text import plural
 from raggs.base.types import as_object
@@ -81,6 +83,7 @@ class StageLockPart(ReportPart):
 class ProvenancePart(ReportPart):
     """Data of the section; `config` is the effective configuration as JSON, empty for a file of labels."""
 
+    headline: str
     command: str
     facts: tuple[NamedFact, ...]
     stages: tuple[StageLockPart, ...]
@@ -99,12 +102,22 @@ class ProvenanceSection(ReportSection):
         manifest = None if facts.run is None else facts.run.manifest
         locks = {} if manifest is None else manifest.stages
         return ProvenancePart(
+            headline=_provenance_headline(facts),
             command=facts.command,
             facts=tuple(_facts(facts)),
             stages=tuple(_stage(name, lock) for name, lock in locks.items()),
             prompts=tuple(_prompts(manifest)) if manifest else (),
             config=dump_json(manifest.config) if manifest else "",
         )
+
+
+def _provenance_headline(facts: ReportFacts) -> str:
+    """Return whether the report can be repeated, and which models were called."""
+    repeated = "You can create this report again with one command."
+    if facts.run is None:
+        return repeated
+    models = ", ".join(filter(None, facts.costs.model))
+    return f"{repeated} {f'Models called for the golden set: {models}' if models else 'No paid model was called'}."
 
 
 def _facts(facts: ReportFacts) -> Iterator[NamedFact]:
@@ -119,12 +132,16 @@ def _facts(facts: ReportFacts) -> Iterator[NamedFact]:
         yield NamedFact(name=f"sweep {sweep.name}", text=text)
 
 
+def _minute(time: datetime) -> str:
+    return f"{time.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
 def _of_run(run: OpenedRun) -> Iterator[NamedFact]:
     manifest = run.manifest
-    yield NamedFact(name="run", text=f"{manifest.name}, {manifest.created.isoformat()}, raggs {manifest.raggs}")
+    yield NamedFact(name="run", text=f"{manifest.name}, {_minute(manifest.created)}, raggs {manifest.raggs}")
     yield NamedFact(name="manifest", text=content_hash(run.store.content()))
     if manifest.config_file:
-        yield NamedFact(name="configuration", text=f"{manifest.config_file} (from the run directory)")
+        yield NamedFact(name="configuration", text=str(run.config_file))
     if manifest.skipped_files:
         yield NamedFact(name="corpus", text=manifest.skipped_files)
 
@@ -145,7 +162,7 @@ def _of_report(report: EvalReport) -> Iterator[NamedFact]:
 def _stage(name: str, lock: StageLock) -> StageLockPart:
     found = [
         NamedFact(name="fingerprint", text=lock.fingerprint),
-        NamedFact(name="ended", text=lock.ended.isoformat()),
+        NamedFact(name="ended", text=_minute(lock.ended)),
         *([NamedFact(name="judge", text=lock.judge)] if lock.judge else []),
         *(NamedFact(name=file, text=f"{each.sha256}, {each.rows:,} lines") for file, each in lock.outputs.items()),
         NamedFact(name="versions", text=", ".join(f"{key} {value}" for key, value in lock.versions.items() if value)),
@@ -208,6 +225,8 @@ class GoldenSectionPart(ReportPart):
         shades: colour class of each segment.
         sections: tables on queries and passages, which are folded.
         agreement: tables on the judge and the annotators, which are folded.
+        matrix: by grade of the judge and human grade, the number of labels and its class; empty without labels.
+        distances: the numbers of labels by distance of the two grades, in words.
     """
 
     answer: str
@@ -217,6 +236,8 @@ class GoldenSectionPart(ReportPart):
     shades: Mapping[str, str]
     sections: tuple[Section, ...]
     agreement: tuple[Section, ...]
+    matrix: tuple[tuple[tuple[int, str], ...], ...]
+    distances: str
 
 
 class GoldenSection(ReportSection):
@@ -236,7 +257,8 @@ class GoldenSection(ReportSection):
         found, agreement = tuple(chain.from_iterable(parts)), tuple[Section, ...]()
         if facts.people.document is not None:
             document = facts.people.document
-            agreement = (replace(document.scores, title="Is the judge valid?"), *document.sections)
+            tables = (each for each in document.sections if not each.title.startswith("Grades: judge in rows"))
+            agreement = (replace(document.scores, title="Is the judge valid?"), *tables)
         if not found and not agreement:
             return None
         mix = _mix(labels) if labels else ()
@@ -252,7 +274,21 @@ class GoldenSection(ReportSection):
             shades=shades,
             sections=found,
             agreement=agreement,
+            matrix=tuple(tuple(zip(*rows, strict=True)) for rows in zip(counts, shade_pairs(counts), strict=True))
+            if (counts := facts.people.grades)
+            else (),
+            distances=_distances(counts),
         )
+
+
+def _distances(counts: Sequence[Sequence[int]]) -> str:
+    """Return the numbers of labels by distance of the two grades, as a sentence each."""
+    apart: Counter[int] = Counter()
+    for row, line in enumerate(counts):
+        for column, count in enumerate(line):
+            apart[min(2, abs(row - column))] += count
+    same = f"{apart[0]} of {apart.total()} ({apart[0] / max(1, apart.total()):.0%})"
+    return f"Same grade: {same}. One grade apart: {apart[1]}. Further apart: {apart[2]}."
 
 
 def _usable(people: JudgeValidation) -> str:

@@ -41,16 +41,6 @@ function pairWords(said, figure) {
 // What to do next: more shared passages, a talk about the differences, or the check of the judge.
 const step = (said, figure, shared) => (needed(figure) !== 0 ? `${said.share(needed(figure))}${shared ? "" : ` ${said.overlap}`}` : level(figure) < 3 ? said.discuss : said.machine);
 
-// Cells with the same grade are blue, one grade apart orange, and further apart red; the more passages, the stronger.
-function shade(counts) {
-  const most = Math.max(1, ...counts.flat());
-  return (row, column) => {
-    if (row === null) return "";
-    const distance = Math.min(2, Math.abs(row - column));
-    return counts[row][column] ? `${["same", "near", "far"][distance]}${Math.ceil(2 * Math.sqrt(counts[row][column] / most))}` : "zero";
-  };
-}
-
 // The shares of equal and differing grades in words, for readers who do not see the colours.
 function counted(said, counts) {
   const apart = [0, 0, 0];
@@ -83,7 +73,7 @@ async function agree(at) {
       found.alpha.value === null ? "" : el("p", { className: "soft", textContent: said.alpha(told(found.alpha), range(found.alpha), found.alpha.cases) }),
       pairs(found.pairs),
       found.pairs.some((pair) => pair.kappa.value !== null) ? el("p", { className: "soft", textContent: differ ? `${said.kappa} ${said.apart}` : said.kappa }) : "",
-      el("div", { className: "matrices" }, ...found.pairs.slice(0, MOST_PAIRS).map((pair) => el("div", {}, table(said.table(pair.one, pair.other), [said.grades, 1, 2, 3, 4, 5], pair.table.map((row, place) => [place + 1, ...row]), shade(pair.table)), el("p", { className: "soft", textContent: counted(said, pair.table) })))),
+      el("div", { className: "matrices" }, ...found.pairs.slice(0, MOST_PAIRS).map((pair) => el("div", { className: "matrix" }, table(said.table(pair.one, pair.other), [said.grades, 1, 2, 3, 4, 5], pair.table.map((row, place) => [place + 1, ...row]), (row, column) => (row === null ? "" : pair.shades[row][column])), el("p", { className: "soft", textContent: counted(said, pair.table) })))),
       el("p", { className: "soft colours" }, ...said.colours.map((text, place) => el("span", {}, el("span", { className: `swatch ${["same2", "near2", "far2"][place]}`, ariaHidden: "true" }), text)), said.stronger),
       found.pairs.length > MOST_PAIRS ? el("p", { className: "soft", textContent: said.morePairs(MOST_PAIRS, found.pairs.length) }) : "",
     ] : [
