@@ -142,23 +142,7 @@ def gather(request: ReportRequest) -> ReportFacts:
 
 
 PLAIN_TERMS = frozenset(
-    [
-        "query",
-        "passage",
-        "document",
-        "corpus",
-        "run",
-        "grade",
-        "relevant",
-        "label",
-        "system",
-        "stage",
-        "cost",
-        "difference",
-        "gain",
-        "latency",
-        "margin",
-    ]
+    "query passage document corpus run grade relevant label system stage cost difference gain latency margin".split()  # noqa: SIM905
 )
 
 

@@ -403,6 +403,7 @@ def chart(
     marks = [Box.around(across.at(each.x), up.at(each.y), 10 if each.chosen else 6) for each in points]
     above = Box(MARGIN, top - 30, MARGIN + text_width(axes[1].title), top - 8)
     taken = [*_limits(drawing, across, up, (axes[0].limit, axes[1].limit), marks), *marks, above]
+    taken += [Box.around(across.at(x), up.at(y), 5) for line in lines for x, y in line.points]
     corners = [(across.at(x), up.at(y)) for x, y in steps]
     if len(steps) > 1:
         drawing.path(corners, "steps")
@@ -552,14 +553,20 @@ def _points(
     for number, each in reversed(list(enumerate(named))):
         if marked:
             _marker(drawing, across.at(each.x), up.at(each.y), each, number)
+    clusters: dict[Box, list[Point]] = {}  # points that cover each other share a label
     for each in named:
-        words, x, y = fit(each.label, 0.8 * (WIDTH - across.start)), across.at(each.x), up.at(each.y)
+        spot = Box.around(across.at(each.x), up.at(each.y), 0 if marked else 4)
+        clusters.setdefault(next(filter(spot.meets, clusters), spot), []).append(each)
+    for each, *others in clusters.values():
+        more = f", {others[0].label}" if len(others) == 1 else f" and {len(others)} more" if others else ""
+        words, x, y = fit(each.label + more, 0.8 * (WIDTH - across.start)), across.at(each.x), up.at(each.y)
         if (place := place_label(x, y, words, taken, inside, 24 if marked else 200)) is not None:
             near = min(max(x, place[0]), place[0] + text_width(words))
             edge = min(max(y, place[1] - 12), place[1] + 4)
             if math.hypot(near - x, edge - y) > 13:
                 drawing.line(x, y, near, edge, "link")
-            drawing.text(*place, words, "strong halo" if each.chosen else "halo", whole=each.tip)
+            whole = "; ".join(point.tip for point in (each, *others))
+            drawing.text(*place, words, "strong halo" if each.chosen else "halo", whole=whole)
 
 
 # --- forest plots ---------------------------------------------------------------------------------------------------
