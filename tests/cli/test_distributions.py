@@ -42,6 +42,7 @@ def ledger_calls(project: Project) -> int:
     return sum(line.get("attempts", 0) for line in rows(project, "llm.ledger"))
 
 
+@pytest.mark.nightly(keep=2)
 @pytest.mark.parametrize("answers", ["decision", "logprobs", "auto"])
 def test_probabilities_are_recorded_audited_and_counted(tmp_path: Path, answers: str) -> None:
     with LLMServer() as server:
@@ -83,6 +84,7 @@ def test_an_audit_finds_a_grade_that_contradicts_its_probabilities(tmp_path: Pat
     assert "judge.jsonl:1" in call("audit", project.run, code=5).output
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize("answers", ["decision", "logprobs"])
 def test_a_killed_run_resumes_to_the_same_bytes(tmp_path: Path, answers: str) -> None:
     with LLMServer(delay_s=0.05) as server:
@@ -100,6 +102,7 @@ def test_a_killed_run_resumes_to_the_same_bytes(tmp_path: Path, answers: str) ->
         assert project.artifacts() == calm.artifacts()
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize("answers", ["decision", "logprobs"])
 def test_a_dry_run_counts_the_calls_of_the_judge(tmp_path: Path, answers: str) -> None:
     with LLMServer() as server:
@@ -113,6 +116,7 @@ def test_a_dry_run_counts_the_calls_of_the_judge(tmp_path: Path, answers: str) -
         assert [line["output_tokens"] for line in lines] == [0 if answers == "decision" else 2 * server.count]
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize("rule", ["median", "first"])
 def test_a_panel_has_a_distribution_only_if_all_members_have_one(tmp_path: Path, rule: str) -> None:
     with LLMServer() as server:
@@ -177,6 +181,7 @@ def judge_lines(project: Project) -> list[dict[str, Any]]:
     return [line for line in shown["estimates"] if line["stage"] == "judge"]
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.usefixtures("certain")
 @pytest.mark.parametrize("answers", ["decision", "logprobs"])
 def test_only_uncertain_passages_are_graded_again(tmp_path: Path, answers: str) -> None:

@@ -98,6 +98,7 @@ def test_a_hostile_path_in_an_error(name: str, tmp_path: Path) -> None:
     assert shown("list", name)
 
 
+@pytest.mark.nightly(keep=9)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_system_and_run(name: str, tmp_path: Path) -> None:
     (tmp_path / "qrels.txt").write_text("q 0 a 1\nq 0 b 0\n")

@@ -188,7 +188,8 @@ def test_an_allowance_that_is_used_up_is_waited_for():
     assert virtually(main) == pytest.approx(2.5, abs=0.01)
 
 
-@pytest.mark.parametrize("per_second", [2, 20, 100])
+@pytest.mark.nightly(keep=2)
+@pytest.mark.parametrize("per_second", [2, 100, 20])
 def test_the_rate_of_a_provider_that_says_nothing_is_found(per_second):
     def allows(provider, now):
         return len([time for time in provider.answered if time > now - 1]) < per_second

@@ -66,6 +66,7 @@ def contract_case(folder: Path, request: pytest.FixtureRequest) -> dict[str, Any
     return {}
 
 
+@pytest.mark.nightly(keep=1)
 @pytest.mark.parametrize("chunker", [{"type": "markdown", "size": 100}, {"type": "recursive", "size": 100}])
 def test_a_chunker_cuts_the_topics(chunker: dict[str, Any]) -> None:
     read = PydocCorpus(PydocConfig.model_validate({"chunker": chunker}))

@@ -101,6 +101,7 @@ print(hashlib.sha256(model.vectors.tobytes() + " ".join(model.rows).encode()).he
 """
 
 
+@pytest.mark.nightly(keep=2)
 @pytest.mark.parametrize(
     "environment",
     [{}, {"OPENBLAS_NUM_THREADS": "1"}, {"OPENBLAS_CORETYPE": "Haswell"}, {"PYTHONHASHSEED": "7"}],

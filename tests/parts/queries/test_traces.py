@@ -116,7 +116,7 @@ made_searches = st.lists(
 
 
 @pytest.mark.parametrize("name", WRITERS)
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(searches=made_searches, suffix=st.sampled_from([".jsonl", ".json"]), lookahead=st.sampled_from([1, 64, 1 << 20]))
 def test_a_round_trip_changes_nothing(
     name: str, searches: list[Searched], suffix: str, lookahead: int, tmp_path: Path
@@ -300,17 +300,17 @@ def peak_bytes(path: Path) -> tuple[int, int]:
 @pytest.mark.parametrize("suffix", [".json", ".jsonl"])
 def test_memory_does_not_grow_with_the_file(suffix: str, tmp_path: Path) -> None:
     """One document of 24 MB, on one line, and the same spans as lines."""
-    search = Searched("How do I reset the clock?", [("d", "x" * 4000, 0.5)])
+    search = Searched("How do I reset the clock?", [("d", "x" * 16_000, 0.5)])
     span = json.dumps(otlp([search])[0]["resourceSpans"][0]["scopeSpans"][0]["spans"][0])
     path = tmp_path / f"a{suffix}"
     opening, closing = '{"resourceSpans": [{"resource": {}, "scopeSpans": [{"scope": {}, "spans": [', "]}]}]}"
     with path.open("w") as file:
         if suffix == ".json":
-            file.write(opening + ", ".join([span] * 5000) + closing)
+            file.write(opening + ", ".join([span] * 1250) + closing)
         else:
-            file.writelines(f"{opening}{span}{closing}\n" for _ in range(5000))
+            file.writelines(f"{opening}{span}{closing}\n" for _ in range(1250))
     count, peak = peak_bytes(path)
-    assert count == 5000 and path.stat().st_size > 20_000_000
+    assert count == 1250 and path.stat().st_size > 20_000_000
     assert peak < 12_000_000
 
 
