@@ -1,7 +1,7 @@
 """Audit of a run: does it match its manifest, a golden.lock and an expected signature?
 
 An audit reads the run directory and, if they exist, the copies of the corpus and of its indexes in the cache. It calls
-no model and writes only the lock or the signature that is requested.
+no model. The lock, the signature and the key pair are written only on request.
 
 The cache matters because a run can be correct while the data for the next run was altered: texts in the passage store,
 BM25 scores or vectors. All of these are checked. Nothing is built, and a missing copy is not a finding.
@@ -107,7 +107,7 @@ class Audit:
     """Result of an audit.
 
     Attributes:
-        findings: all mismatches; empty if the run matches its manifest.
+        findings: all mismatches; empty if the audited object matches what is recorded about it.
         unfinished: stages that have not finished; their partial results were audited too.
         records: number of records that were read and checked.
         unchecked: checks that were not possible.
@@ -143,6 +143,7 @@ def audit(folder: Path, *, lock: Path | None = None, public_key: Path | None = N
         public_key: public key that the signature must match.
 
     Raises:
+        UsageError: a lock or a key is given for an object that has none.
         NotFoundError: the run, the lock or the key does not exist.
         DataError: the lock or the key cannot be read.
         PrerequisiteError: a signature must be checked, and `cryptography` is not installed.

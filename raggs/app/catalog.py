@@ -1,7 +1,8 @@
-"""Catalogue of everything that has a name: adapters, engines, metrics, prompts, artifacts and their schemas.
+"""Catalogue of named items: adapters, engines, metrics, prompts, artifacts and their schemas.
 
 Used by `raggs list`, `raggs schema`, `raggs prompts` and `raggs explain`. Terms are in `glossary.md`, the source of
-docs/reference/glossary.md; headings of tables are in `headings.md`. Metrics and settings describe themselves.
+docs/reference/glossary.md; headings of tables are in `headings.md`. Metrics and settings are described in their
+classes.
 """
 
 from __future__ import annotations
@@ -155,10 +156,10 @@ class CatalogEntry:
 
 
 def catalog(kind: str | None = None) -> dict[str, dict[str, CatalogEntry]]:
-    """Return all named items by kind. Plugins that cannot be used are included, with the reason.
+    """Return the named items of one kind, or of all kinds. Plugins that cannot be used are included, with the reason.
 
     Raises:
-        UsageError: the kind does not exist; the message lists the known kinds.
+        UsageError: the kind does not exist.
     """
     kinds = [*REGISTRIES, *OTHER_KINDS]
     if kind is not None and kind not in kinds:
@@ -197,7 +198,7 @@ OTHER_KINDS: dict[str, Callable[[], dict[str, str]]] = {
 
 
 def json_schema(name: str) -> dict[str, object]:
-    """Return the JSON Schema of a file's records.
+    """Return the JSON Schema of a file or of its records.
 
     Args:
         name: an artifact, ``manifest``, ``llm.ledger``, ``llm.intents``, ``config``, or a report: ``diff``, ``sweep``,

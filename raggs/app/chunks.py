@@ -275,8 +275,10 @@ class ChunkRequest:
         return {name: parse_spec(name, chunkers.REGISTRY, ChunkerConfig) for name in names}
 
     def embedder_specs(self) -> dict[str, EmbedderConfig]:
-        """Return the settings of the embedders by name, by default of `default_embedder`; raises like
-        `chunker_specs`.
+        """Return the settings of the embedders by name, by default that of `default_embedder`.
+
+        Raises:
+            UsageError: a name is unknown.
         """
         names = split_names(self.embedders or (default_embedder()["type"],), "embedder", "see: raggs list embedders")
         return {name: parse_spec(name, embedders.REGISTRY, EmbedderConfig) for name in names}

@@ -65,7 +65,7 @@ def corrections_of(golden: Path, folder: Path, baseline: str | None, *, projecte
     if projected:
         raise UsageError("human labels do not apply to projected passages", remedy="omit --project")
     if not golden.is_dir():
-        raise UsageError("label files contain no texts", remedy="--reviews needs --golden RUN_DIRECTORY")
+        raise UsageError("human labels need the texts of a run", remedy="--reviews needs --golden RUN_DIRECTORY")
     found = drawn_labels(open_run(golden), folder)
     return Corrections((PeopleCorrection(found.labels, baseline, found.whole),), found.notes)
 
@@ -213,7 +213,10 @@ def _stated_chances(held: CurrentReviews, asked: Mapping[Key, str]) -> dict[Key,
 
 
 def chance_of(held: CurrentReviews, key: Key) -> float | None:
-    """Return the probability with which an item was drawn; the largest one if it was drawn several times."""
+    """Return the probability of drawing an item that is stored with its labels, the largest one if there are several.
+
+    Return None if no probability is stored.
+    """
     chances = [word.chance for word in held.grades.get(key, {}).values() if word.chance is not None]
     return max(chances, default=None)
 

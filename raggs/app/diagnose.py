@@ -1,7 +1,7 @@
 """Diagnoses: measure with small controlled probes why retrieval fails.
 
-If the causes of a diagnosis have not changed, its stored result is returned without measuring again. All measurements
-and paid answers are cached, so an interrupted diagnosis continues with the same command.
+If the causes of a diagnosis have not changed, its stored result is returned without measuring again. Paid answers are
+cached, so an interrupted diagnosis continues with the same command and pays for nothing twice.
 """
 
 from __future__ import annotations
@@ -276,7 +276,7 @@ def diagnose(
         approve: decides whether an API key may be sent to a new address (see `raggs.app.addresses`).
 
     Raises:
-        RaggsError: see `raggs.base.errors`. Measurements and paid answers so far are cached.
+        RaggsError: see `raggs.base.errors`. Paid answers so far are cached.
     """
     request = DiagnoseRequest(
         kind,

@@ -77,7 +77,7 @@ class DiffRequest:
     Attributes:
         old, new: run directories, folders of files, or files of labels.
         runs: ``[NAME=]PATH`` each, systems to score under both sets [default: the runs' retrievers].
-        measures: names of measures [default: the usual ones].
+        measures: names of measures [default: ndcg, recall and mrr at 10, and ra_nwg if both sets have grades 1 to 5].
         confidence: confidence level of intervals, tests and verdicts, between 0 and 1.
         seed: random seed.
     """
@@ -474,7 +474,7 @@ def _figures(title: str, parts: Sequence[FigurePart]) -> Section:
 
 
 def settings_section(title: str, parts: Sequence[SettingDiffPart], sides: tuple[str, str] = ("OLD", "NEW")) -> Section:
-    """Return a table with one row per value that differs."""
+    """Return a section with a table that has one row per differing value."""
     rows = ((_place(part), _value(part, old=True), _value(part, old=False)) for part in parts)
     return Section(title, table=Table.of(("setting", *sides), rows))
 

@@ -43,7 +43,7 @@ class JudgedFiles:
     """Judgments and systems in files.
 
     Attributes:
-        golden: a run directory or a file of labels.
+        golden: a run directory, a folder of an export, or a file of labels.
         runs: entries ``[NAME=]PATH``: a file of lists, or a run directory for its retrievers.
         projection: how grades are projected onto systems with other chunks; None for no projection.
         columns: names of columns in tables of labels or lists, by role, e.g. ``{"grade": "score"}``.
@@ -94,7 +94,7 @@ class MeasureRequest:
 
 @dataclass(frozen=True)
 class ScaleRequest:
-    """Which labels count, and their meaning if it differs from the meaning implied by the labels.
+    """Scale of the labels, if the labels do not imply it, and the day on which they must be valid.
 
     Attributes:
         ends: lowest and highest grade.

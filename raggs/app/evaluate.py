@@ -1,7 +1,7 @@
 """Evaluation of systems against a golden set: report, gates and worst queries.
 
-A request only contains typed options and paths; its files are opened in this module. Wrong paths are reported before
-the slow work starts. The worst queries have the lowest values, or the largest losses compared with an earlier result.
+A request contains typed options, and paths or open sets. This module opens the files before it scores a system. The
+worst queries have the worst values, or the largest losses compared with an earlier result.
 """
 
 from __future__ import annotations
@@ -151,9 +151,7 @@ class EvalResult:
         return self.report if self.request is None else with_sources(self.report, self.request, folder)
 
     def worst(self, count: int = WORST_SHOWN, measure: str | None = None) -> tuple[WorstQuery, ...]:
-        """Return the queries with the lowest values, or the largest losses against the gates' earlier result
-        (`worst_of`).
-        """
+        """Return the queries with the worst values, or with the largest losses against the gates' earlier result."""
         return worst_of(self.report, self.golden, self.gates.before, measure=measure, count=count)
 
     def context(self, digits: int = 3, outcomes: tuple[int, int] = (0, 0)) -> SummaryContext:
@@ -180,7 +178,7 @@ class EvalResult:
 
     @property
     def primary(self) -> str:
-        """Measure that decides: the first one that the request names, else nDCG at its largest cutoff."""
+        """Measure that decides: the first one that the request names, else nDCG at its largest cutoff, if measured."""
         from raggs.evaluation.layout import shown_measures
 
         return shown_measures(self.report, self._named_measures())[0]
@@ -290,7 +288,10 @@ def _of_judged(request: EvalRequest, subject: JudgedFiles | JudgedSystems, gates
 
 
 def _valid(golden: GoldenSet, judgments: Judgments, asked: ScaleRequest) -> tuple[Judgments, ValidityPart | None]:
-    """Return the judgments that count on the requested day, and which parts of the set are not valid."""
+    """Return the judgments that count on the requested day, and the numbers of parts that are not valid.
+
+    The numbers are None if no part of the set has a date.
+    """
     from raggs.golden.validity import invalid_parts, valid_judgments
 
     found = invalid_parts(golden, asked.as_of or datetime.now(UTC).date())

@@ -61,7 +61,7 @@ def system_of(name: str, search: Search, golden: GoldenSet, qids: Sequence[str],
     Raises:
         UsageError: texts of questions are missing.
         ProviderError: the function raised an exception.
-        DataError: the function did not return a list of passages.
+        DataError: the function returned an invalid list of passages.
     """
     texts = _texts(golden, qids)
     if _is_async(search) and in_loop():

@@ -80,7 +80,7 @@ def export_run(
         UsageError: the format is unknown, the binary scale has only one class, the split is not a valid name, the
             folder contains other files, or the format needs a ranking that the run's configuration disables.
         NotFoundError: the run has no grades, or has no ranking and the format needs one.
-        DataError: the run was made by a version that did not store questions.
+        DataError: the run is not a golden set, or was made by a version that did not store questions.
     """
     kind, scale = formats.EXPORTERS.load(format_), GradeFormat(grades, binary_at)
     split = split or (TRAIN if kind.TRAINING else TEST)
@@ -198,7 +198,7 @@ class ConvertedPart:
 
     Attributes:
         part, what: name of the part, and its description.
-        came: result of the conversion: "whole" (unchanged), "changed" (same number of items, other content), "partly"
+        came: result of the conversion: "whole" (unchanged), "changed" (other content, but not fewer items), "partly"
             (fewer items), "lost" (no items) or "read" (number of items before the export unknown).
         count: number of items that were read (see `raggs.golden.base`).
         before: number of items before the export; None if unknown.

@@ -1,10 +1,10 @@
-"""Dry run: the work and the cost of a run by stage, in calls, tokens and USD, computed without network access.
+"""Dry run: the work and the cost of a run by stage, in calls, tokens and USD, computed without calls to models.
 
-The run's own components do the work, with models that send no requests. Paid answers are read from the cache and from
-the journal; missing answers are counted (`raggs.runs.forecast`). Until the pools are known, passages of the corpus are
-used instead, and counts are upper bounds. A ranking is simulated until the first missing answer. The number of calls
-after it is at most `rank.max_calls`. Each model of a panel has its own line. Expected savings by prompt caching are
-reported, but not subtracted.
+The run's own components do the work, with models that send no requests. On request, paid answers are read from the
+cache and from the journal. Missing answers are counted (`raggs.runs.forecast`). Until the pools are known, passages of
+the corpus are used instead, and counts are upper bounds. A ranking is simulated until the first missing answer. The
+number of calls after it is at most `rank.max_calls`. Each model of a panel has its own line. Expected savings by prompt
+caching are reported, but not subtracted.
 
 The length of answers is taken from the run's ledger. Until the ledger has `MIN_LEARNED_ANSWERS` answers of a kind,
 answers of reasoning models are assumed to contain `HIDDEN` reasoning tokens, or as many as the answers so far.
@@ -14,7 +14,7 @@ or the pool changes, passages are regrouped at random, and all their grades are 
 this.
 
 The module also checks that the lists to order fit into the context of the judge's model. Otherwise the provider would
-refuse every list, at no cost, and the ranking would have no answers. The check uses the mean length of passages and
+refuse the lists, at no cost, and the ranking would have no answers. The check uses the mean length of passages and
 litellm's data on the model. A list of unusually long passages may still be refused.
 
 In a cascade, a cheap judge decides when the good judge is called. Before the first run, only the minimum and maximum
@@ -23,9 +23,9 @@ number of calls to the good judge are known. Later estimates use its share of ca
 With `judge.samples_if_below`, the first grade of a passage decides about further samples. As long as first grades are
 missing, the estimate has a minimum and a maximum, too. The expected number uses the share of the last run.
 
-Finally, the module lists paid results that a run would replace because the configuration of the judge has changed. Old
-answers stay cached, but the same questions would be paid for again with the new settings. Retries, more questions,
-deeper pools and more samples are not listed, because they reuse earlier results.
+Finally, the module lists paid results that a run would replace because settings of judging or ranking have changed. Old
+answers stay cached, but the calls with the new settings are paid for. Retries, more queries, deeper pools and more
+samples are not listed, because they reuse earlier results.
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ def require_room(services: RunServices, config: RankConfig, texts: Sequence[str]
 
 
 def sent_for_advice(lines: Sequence[CostEstimate]) -> Iterator[str]:
-    """Yield a sentence per model with a minimum number of calls, and another one if the good judge of a cascade alone
-    would cost less.
+    """Yield a sentence per model with a minimum number of calls, and another one if the good judge of a cascade
+    would cost less without the cheap judge.
     """
     for line in lines:
         if line.least is None:
@@ -124,10 +124,8 @@ def sent_for_advice(lines: Sequence[CostEstimate]) -> Iterator[str]:
 
 SAMPLE = 200  # number of passages whose mean length represents all passages
 REPRESENTATIVE_QUERIES = 20  # number of queries that represent all queries while the pools are unknown
-# Upper bounds are multiplied by these shares to get the expected numbers, until the run has measured the shares. The
-# first is the share of answers that are requested a second time; after `MIN_LEARNED_ANSWERS` answers, the ledger's own
-# share replaces it.
-LIKELY_REPAIRED = 0.02
+# Assumed shares that turn upper bounds into expected numbers.
+LIKELY_REPAIRED = 0.02  # share of answers that are requested again, until the ledger has `MIN_LEARNED_ANSWERS` answers
 LIKELY_POOL = 0.75  # share of retrieved passages that remain in the pool; the others were found by several retrievers
 LIKELY_UPDATED = 0.2  # share of `rank.max_calls` that a ranking uses if it starts from the orders of an earlier version
 LIKELY_WALK = 0.6  # share of a pool that is judged if `stop_after` can end judging early
@@ -172,7 +170,7 @@ class _RunForecast:
         self._doubtful = 0.0  # share of the grading calls that depend on missing first grades
 
     def lines(self) -> Iterator[CostEstimate]:
-        """Yield one line per stage and model."""
+        """Yield one line per stage, model and task."""
         rank = self._config.rank
         if rank is not None:
             require_room(self._services, rank, self._texts)

@@ -252,7 +252,10 @@ def meaning_of(judgments: Judgments) -> LockDefinitions:
 
 
 def meaning_of_run(run: OpenedRun) -> LockDefinitions:
-    """Return a run's definitions for a lock, as `meaning_of` does; a run without judgments has only measures."""
+    """Return a run's definitions for a lock, as `meaning_of` does.
+
+    A run without judgments has only measures. A run of `raggs questions` has no definitions.
+    """
     from raggs.stages.questions import QUESTIONS  # Imported lazily: only runs have stages.
 
     if run.pipeline is QUESTIONS:

@@ -1,9 +1,11 @@
-"""Checks and maintenance that call no model.
+"""Checks and maintenance.
 
-- Requirements of the machine and of a configuration (`examine`).
+- Requirements of the machine and of a configuration (`examine`). If the settings request probabilities, it calls the
+  judge's models once.
 - Caches of a workspace: their contents, and how to clear them (`survey`, `clear`).
 - Validation of a configuration and its inputs (`validate`).
-- Loading a corpus, with its vectors, into the server indexes that retrievers search (`loads`).
+- Loading a corpus, with its vectors, into the server indexes that retrievers search (`loads`). Missing vectors are
+  computed by the embedder.
 """
 
 from __future__ import annotations
@@ -292,7 +294,7 @@ def validate(config: Path, overrides: Sequence[str] = ()) -> ConfigInputs:
     """Check a configuration and its inputs.
 
     Raises:
-        RaggsError: the first error, with file and line.
+        RaggsError: the first error found.
     """
     settings = load_config(config, overrides).run
     permit(settings, ())

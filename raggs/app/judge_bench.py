@@ -1,7 +1,8 @@
 """Comparison of judges on a labelled collection: sample, grades, second samples, orders, and their cost.
 
-All judges grade the same pairs of a query and a passage, a sample that is stratified by label. The sample depends on
-the labels, its size and the seed, but not on the judges. Some queries are graded a second time, for test-retest
+All judges grade the same pairs of a query and a passage, a sample that is stratified by label. Only the pairs that a
+judge's calibration was fitted on are omitted for this judge. The sample depends on the labels, the available texts, its
+size and the seed, but not on the judges. Some queries are graded a second time, for test-retest
 agreement. For some queries, a small list of passages is ordered in two presentation orders, for position bias.
 
 Paid answers are cached in the output folder, so an interrupted comparison continues with the same command and pays for
@@ -682,7 +683,7 @@ def bench_judges(
 
 @dataclass(frozen=True)
 class JudgeBenchForecast:
-    """Forecast of a comparison: its work in sentences, and one estimate per judge and task."""
+    """Forecast of a comparison: its work in sentences, and one estimate per judge, model and task."""
 
     what: tuple[str, ...]
     estimates: tuple[CostEstimate, ...]

@@ -1,7 +1,7 @@
 """Validation of a run's judge against human labels: agreement, errors, and what its grades may be used for.
 
-Only blind grades count, which an annotator gave before seeing a grade by a model. Excluded labels are counted. The run
-does not change.
+Only blind labels count, which an annotator gave before seeing a grade by a model. The result states how many labels are
+excluded. The run does not change.
 
 The judge's orders are also compared with human grades, by the place of a passage in the prompt. Each pair of passages
 in one prompt with different human grades counts once for each of its two passages. The question is whether the judge,
@@ -152,7 +152,7 @@ class JudgeCheck:
         people: agreement of two annotators on the same passage; None if no passage has two labels.
         drawn: number of passages drawn at random; the others were chosen, often because they are hard.
         left_out: numbers of excluded passages.
-        trust: what the judge may be used for.
+        trust: for each use of the grades, whether the agreement is high enough.
         calibration: map from judge grades to expected human grades; raggs does not apply it.
     """
 

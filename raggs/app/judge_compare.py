@@ -530,7 +530,7 @@ def verdict(found: JudgeComparison) -> str:
     if near is None:
         unread = len(found.unread)
         more = f": label the {plural(unread, 'passage')} on which they differ (--plan FILE)" if unread else ""
-        return f"no human labels for these passages, so it is unknown which judge is closer to them{more}"
+        return f"no human labels for these passages, so it is unknown which judge is better{more}"
     gain = near.off.gain
     if near.winner is not None:
         name = SIDE_NAMES[0] if near.winner == "first" else SIDE_NAMES[1]

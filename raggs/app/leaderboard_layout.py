@@ -30,7 +30,7 @@ TERMS = (
 
 
 def headline(found: Leaderboard) -> tuple[str, ...]:
-    """Return which judge agrees best with the labels, and to which judges the difference is not significant."""
+    """Return sentences on the judge that agrees best with the labels, and on its differences to the others."""
     if not found.entries:
         return ("No judge was compared.",)
     best, *others = found.entries
@@ -57,7 +57,7 @@ def bounded_text(part: MeanPart, form: str = "z.2f") -> str:
 
 
 def limitations(found: Leaderboard) -> Iterator[str]:
-    """Yield sentences about the labels and about missing grades, the most important first."""
+    """Yield sentences about missing grades and about the labels."""
     sample = found.sample
     for each in found.entries:
         if each.failed:

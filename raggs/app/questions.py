@@ -62,7 +62,8 @@ def open_questions(
 
     Raises:
         ConfigError: the configuration contains a secret.
-        PrerequisiteError: a key would be sent to a new server (see `raggs.app.addresses`).
+        PrerequisiteError: a key would be sent to a new server (see `raggs.app.addresses`), or the default embedder is
+            not the one of the run.
     """
     settings = config.run if isinstance(config, LoadedConfig) else config
     permit(settings, ())

@@ -1,4 +1,4 @@
-"""Report: a golden set with its systems and sweeps as one HTML file.
+"""Report: a golden set with its systems, sweeps and diagnoses as one HTML file.
 
 This module opens and scores the inputs; `raggs.reporting` only renders them. An evaluation of another golden set is
 rejected, because its scores do not apply to this one.
@@ -80,7 +80,7 @@ def report(request: ReportRequest) -> str:
     """Return the HTML page.
 
     Raises:
-        UsageError: `runs` and `evaluation` are both given.
+        UsageError: `evaluation` is combined with `runs` or `baseline`, or an entry of `sweeps` is a run.
         NotFoundError, DataError: an input is missing, invalid, or belongs to another golden set.
     """
     return report_page(gather(request))

@@ -2,8 +2,7 @@
 
 `run` runs a configuration; `open_runner` also gives access to the plan of a run. The module also selects where the
 stages run. At the end of the judge stage, it reports remarks of the judge and human labels of passages outside the
-pools. No retriever found these passages, so they are not in the golden set. The set then lacks relevant passages that
-annotators know, and scores against it are too high.
+pools. These passages are not in the golden set. If some of them are relevant, scores against the set are too high.
 """
 
 from __future__ import annotations
@@ -164,7 +163,7 @@ def run_folder(config: RunConfig, run_id: str | None = None) -> Path:
 def name_of_part(config: RunConfig) -> str | None:
     """Return the name of the run directory if only some queries are run, else None.
 
-    The golden set of all queries does not change when only one query is run.
+    The golden set of all queries does not change when only some of them are run.
     """
     if not config.query_ids:
         return None
@@ -270,7 +269,7 @@ def _told_of_people(manifest: RunManifest) -> bool:
 
 
 def forecast(runner: Runner, selection: Selection) -> RunForecast:
-    """Return what a run would do and cost. Nothing is written and no model is called.
+    """Return what a run would do and cost. No model is called, and only caches are written.
 
     Raises:
         RaggsError: the inputs cannot be read.

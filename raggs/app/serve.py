@@ -263,8 +263,9 @@ def serve(request: ServeRequest, tell: Callable[[ServedReview], None]) -> None:
 
     Raises:
         PrerequisiteError: the extra `review` is not installed.
-        UsageError: a host other than this machine without a token, or a share outside 0..1.
+        UsageError: an option is invalid, or other machines can reach the host and no token is given.
         BusyError: the port is in use, or another server stores labels in the same folder.
+        ProviderError: the server cannot listen at the host, or the folder cannot be written.
         NotFoundError, DataError: a run is missing, or a line of the labels is invalid.
     """
     _check(request)
@@ -440,7 +441,7 @@ def _check(request: ServeRequest) -> None:
         if not 0 <= share <= 1:
             raise UsageError(f"{name} {share:g} is outside 0..1", remedy="pass a share, e.g. 0.2")
     if not 0 < request.timeout < inf:
-        raise UsageError(f"--timeout {request.timeout:g} is not above 0", remedy="pass a number of seconds, e.g. 15")
+        raise UsageError(f"--timeout {request.timeout:g} is not positive and finite", remedy="pass a number of seconds, e.g. 15")
     if request.plan is not None and request.sample is not None:
         raise UsageError("a plan already has a random part", remedy="pass --plan or --sample, not both")
     if request.token is not None and (len(request.token) < SHORTEST_TOKEN or not request.token.isascii()):

@@ -1,8 +1,8 @@
 """Parts of a run as the stages see them: corpus, queries, embedder, retrievers and judge of a configuration.
 
 Each part is created when it is first used. So a run with nothing to do opens no index, loads no model and imports no
-provider. The class `ConfiguredParts` is shared by runs and their workers. A worker makes no paid calls, and gets
-queries, passages and the embedder from the client.
+provider. The class `ConfiguredParts` is shared by runs and their workers. A worker makes no paid calls. It reads the
+queries and, if there is one, the passage store that the client has written.
 
 A judge that grades by position in the source needs document names that are the same in queries and corpus. A query
 about an unknown document is only reported, because the corpus may be a part of the documents. If no document name
@@ -283,8 +283,8 @@ class RunServices(ConfiguredParts):
         """Check the inputs of some stages.
 
         Raises:
-            DataError: a query lacks data that the judge needs or refers to an unknown passage, or the human labels of
-                the gate are damaged.
+            DataError: a query lacks data that the judge needs or refers to an unknown passage, the corpus is empty, a
+                retriever needs an embedder and none is configured, or the human labels of the gate are damaged.
             ConfigError: the budget of the rank stage is in USD, but no model is paid or a price is unknown.
             RaggsError: a retriever's server is down, or lacks data that the retriever needs.
         """

@@ -96,7 +96,7 @@ def show(request: ShowRequest, qid: str, system: str | None = None) -> ShownQues
 
 
 def lines(request: ShowRequest) -> Iterator[QuestionBrief]:
-    """Yield every query, in the order of their ids.
+    """Yield a short view of each query, in the order of the ids.
 
     Raises:
         NotFoundError, DataError: see `show`.

@@ -1,7 +1,7 @@
 """Services of a worker in a distributed run.
 
 A worker gets its configuration from the client and its inputs from the shared workspace. It has no access to `.env`,
-provider keys and the answer cache. It makes no paid call, and writes only the results of its shards.
+provider keys or the answer cache. It makes no paid call, and writes only the results of its shards.
 """
 
 from __future__ import annotations
