@@ -441,7 +441,9 @@ def _check(request: ServeRequest) -> None:
         if not 0 <= share <= 1:
             raise UsageError(f"{name} {share:g} is outside 0..1", remedy="pass a share, e.g. 0.2")
     if not 0 < request.timeout < inf:
-        raise UsageError(f"--timeout {request.timeout:g} is not positive and finite", remedy="pass a number of seconds, e.g. 15")
+        raise UsageError(
+            f"--timeout {request.timeout:g} is not positive and finite", remedy="pass a number of seconds, e.g. 15"
+        )
     if request.plan is not None and request.sample is not None:
         raise UsageError("a plan already has a random part", remedy="pass --plan or --sample, not both")
     if request.token is not None and (len(request.token) < SHORTEST_TOKEN or not request.token.isascii()):

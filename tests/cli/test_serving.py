@@ -38,8 +38,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("--plan", "nowhere.jsonl"), "nowhere.jsonl", 4),
         (("--port", "70000"), "port 70000 is outside", 2),
         (("--annotator", " "), "1 to 80 characters", 2),
-        (("--timeout", "0"), "--timeout 0 is not above 0", 2),
-        (("--timeout", "nan"), "--timeout nan is not above 0", 2),
+        (("--timeout", "0"), "--timeout 0 is not positive and finite", 2),
+        (("--timeout", "nan"), "--timeout nan is not positive and finite", 2),
     ],
 )
 def test_what_cannot_be_served(run: Path, options: tuple[str, ...], sentence: str, code: int) -> None:
