@@ -243,12 +243,16 @@ def _float(text: str) -> float:
     return value
 
 
+class DuplicateFieldError(ValueError):
+    """An object has a field twice."""
+
+
 def _unique_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"{shorten(twice, 20)!r} occurs twice in one object")
+        raise DuplicateFieldError(f"{shorten(twice, 20)!r} occurs twice in one object")
     return found
 
 

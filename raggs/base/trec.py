@@ -19,6 +19,7 @@ from raggs.base.errors import DataError
 from raggs.base.jsonl import raw_lines
 
 INTEGER = re.compile(r"[+-]?[0-9]{1,9}")
+STEP_COLUMNS = 7  # of a line with a step, whose place no tool defines
 FEW_SWAPS = 0.05  # maximum share of neighbouring pairs whose ranks and scores disagree without a warning
 UPSIDE_DOWN = (
     "higher scores must be better. Negate distances: awk '{$5 = -$5; print}'. If the scores are right, set the ranks "
@@ -210,5 +211,7 @@ def _read_columns(path: Path, form: str, counts: Callable[[list[str]], bool]) ->
             raise DataError("contains a NUL character", where=path, line=number, remedy="remove it")
         if len(columns) != count:
             message = f"{len(columns)} columns instead of {count}"
-            raise DataError(message, where=path, line=number, remedy=f"expected: {form}; ids must not contain spaces")
+            steps = "; for several searches per task, write a table with the header qid,step,docno,rank,score"
+            remedy = f"expected: {form}; ids must not contain spaces{steps if len(columns) == STEP_COLUMNS else ''}"
+            raise DataError(message, where=path, line=number, remedy=remedy)
         yield number, columns

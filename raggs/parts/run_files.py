@@ -35,7 +35,7 @@ from raggs.base.text import shorten
 from raggs.base.trec import INTEGER, Label, RankOrder, as_number, read_qrels, read_scored
 from raggs.metrics.columns import HASH_WORD_BYTES, GradeScale, IdColumn, Qrels, Run, usual_scale
 from raggs.parts.file_shapes import NumberCell, Shape, line_cells, nested_cells, replayable, shape_of, table_cells
-from raggs.parts.trajectories import is_trajectory, read_trajectories
+from raggs.parts.trajectories import has_steps, is_trajectory, read_stepped_table, read_trajectories
 
 CHUNK = 1 << 22  # bytes per chunk; the arrays of a chunk fit into the CPU cache
 QUERY, DOC = 0, 2  # numbers of the query and passage columns, in both qrels and runs
@@ -475,6 +475,8 @@ def _read(path: Path, columns: ColumnNames) -> Run:
             run = _run(nested_cells(path), path)
         case Shape.LINES:
             run = _run(line_cells(path, columns, graded=False), path)
+        case Shape.TABLE if has_steps(path):
+            return read_stepped_table(path, columns)
         case Shape.TABLE:
             run = _run(table_cells(path, columns, graded=False), path)
         case Shape.TREC:

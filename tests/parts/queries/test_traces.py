@@ -279,6 +279,31 @@ def test_an_unknown_format_names_the_known_ones(data: str, tmp_path: Path) -> No
     assert "pass --format (otlp: OTLP JSON" in str(caught.value)
 
 
+@pytest.mark.parametrize("lookahead", [1 << 20, 1])
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [
+        ("a.jsonl", '{"a": 1}\n{"name": "x", "name": "y"}\n', 2),
+        ("a.jsonl", '{"a": 1}\n{"b": {"c": [{"d{": 1}, {"d": 1, "\\u0064": 2}]}}\n', 2),
+        ("a.json", '[\n {"a": "}"},\n {"b": {\n  "c": 1,\n  "c": 2}}\n]\n', 5),
+        ("a.json", '{"data": [],\n "x": [1, {"y": 0}],\n "data": []}\n', 3),
+    ],
+)
+def test_a_key_that_occurs_twice_is_an_error_with_its_line(
+    name: str, text: str, line: int, lookahead: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming, "LOOKAHEAD", lookahead)
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match="occurs twice in one object") as caught:
+        list(streaming.read_trace_records(path))
+    assert caught.value.line == line
+    if line == 2:
+        skipped = Counter[str]()
+        assert [record.line for record in streaming.read_trace_records(path, skipped)] == [1]
+        assert skipped == {streaming.BROKEN_LINE: 1}
+
+
 def test_a_single_huge_value_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streaming, "LOOKAHEAD", 1 << 10)
     monkeypatch.setattr(streaming, "MAX_VALUE_CHARS", 1 << 14)

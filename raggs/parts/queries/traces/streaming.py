@@ -21,14 +21,19 @@ from typing import NamedTuple
 
 from raggs.base.errors import DataError, UsageError
 from raggs.base.files import read_blocks
-from raggs.base.jsonl import DECODER, MAX_JSON_DEPTH, TOO_DEEP
+from raggs.base.jsonl import MAX_JSON_DEPTH, TOO_DEEP, UNIQUE, DuplicateFieldError
 from raggs.base.tables import table_cells_of
+from raggs.base.text import shorten
 
+MAX_KEY_CHARS = 20  # of a key in a message
 LOOKAHEAD = 1 << 20  # characters in the buffer before an object is decoded
 MAX_VALUE_CHARS = 1 << 24  # approximate maximum length of a value of a large object, such as attributes of a span
 ESCAPE_CHARS = 12  # length of a surrogate pair in JSON; an error so close to the end may be a truncated escape
 WHITE_SPACE = " \t\n\r"
 SPACES = re.compile(r"[ \t\n\r]*")
+TOKENS = re.compile(
+    r'(?P<bracket>[{}\[\]])|(?P<key>"(?:[^"\\]|\\.)*+")[ \t\n\r]*:|"(?:[^"\\]|\\.)*+"', re.DOTALL
+)  # brackets, keys and other strings of a JSON text
 CONTAINERS = frozenset(
     {
         *("resourceSpans", "resource_spans", "scopeSpans", "scope_spans", "instrumentationLibrarySpans", "spans"),
@@ -182,11 +187,15 @@ class _JsonStream:
     def _object(self, path: tuple[str, ...], parent: Fields) -> Iterator[TraceRecord]:
         """Yield the records of an object that is too large to be decoded at once."""
         own: dict[str, object] = {}
+        keys = set[str]()
         self._take("{")
         while self._peek() != "}":
             key = self._value()
             if not isinstance(key, str):
                 raise _FaultError("a key is not a string", self._at)
+            if key in keys:
+                raise _FaultError(f"{shorten(key, MAX_KEY_CHARS)!r} occurs twice in one object", self._at)
+            keys.add(key)
             self._take(":")
             opening = self._peek()
             if key in CONTAINERS and opening == "[":
@@ -230,7 +239,7 @@ class _JsonStream:
         self._fill(wanted)
         length = len(self._text)
         try:
-            value, end = DECODER.raw_decode(self._text, self._at)
+            value, end = UNIQUE.raw_decode(self._text, self._at)
         except json.JSONDecodeError as error:
             cut = error.msg.startswith("Unterminated string") or error.pos >= length - ESCAPE_CHARS
             if cut and not self._ended:
@@ -238,6 +247,8 @@ class _JsonStream:
             raise _FaultError(error.msg, error.pos) from error
         except RecursionError as error:
             raise _FaultError(TOO_DEEP, self._at) from error
+        except DuplicateFieldError as error:
+            raise _FaultError(str(error), _duplicate_key(self._text, self._at)) from error
         except ValueError as error:
             raise _FaultError(str(error), self._at) from error
         if end == length and not self._ended and self._text[end - 1] not in '}]"':
@@ -294,6 +305,25 @@ class _JsonStream:
             return DataError(fault.said, where=self._path, line=line, remedy="convert the file to UTF-8")
         said = f"not valid JSON ({fault.said}, character {self._gone + fault.at + 1:,} of the file)"
         return DataError(said, where=self._path, line=line, remedy=remedy)
+
+
+def _duplicate_key(text: str, start: int) -> int:
+    """Return the position of the first key that its object has twice, from `start`; `start` if there is none."""
+    keys: list[set[str]] = []
+    for match in TOKENS.finditer(text, start):
+        bracket, key = match["bracket"], match["key"]
+        if bracket is not None and bracket in "{[":
+            keys.append(set())
+        elif bracket is not None:
+            keys = keys[:-1]
+        elif key is not None and keys:
+            name = str(json.loads(key, strict=False))
+            if name in keys[-1]:
+                return match.start()
+            keys[-1].add(name)
+        if not keys:
+            break
+    return start
 
 
 def _is_text(text: str) -> bool:
