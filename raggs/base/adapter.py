@@ -1,17 +1,18 @@
 """Base of all configurable components: settings, version, and types that refer to components by name.
 
 An adapter is a class with a `Config`. The `type` of the `Config` is the adapter's name in a registry. `OneOf(registry)`
-is a pydantic type for the configuration of one adapter. The value is validated by the adapter that its `type` names,
-and no other one is imported.
+is a pydantic type for the configuration of one adapter. The value is validated by the adapter that its `type` names. If
+the value is valid, no other adapter is imported.
 
 `UserFunction` calls a user's function as a component of a run: ``callable: "my_module:search"`` in the configuration.
 The module is searched for in the configuration's folder first, then on Python's path. The folder is on the path only
 while the module is imported. To detect changes, the module is not imported. Instead, its file is hashed, and for an
 installed package its version counts. Modules imported by it do not count.
 
-Like a configuration, a function is the user's own code and trusted: it is not sandboxed. Every exception, including
-`sys.exit`, becomes an error that names the function, its input and the line. While such code runs, its output goes to
-standard error, so that the JSON of a command stays clean. Output of its subprocesses is not captured.
+Like a configuration, a function is the user's own code and trusted: it is not sandboxed. Its exceptions, including
+`sys.exit`, become an error that names the function, its input and the line. Exceptions of raggs, interrupts and
+cancellations are passed on. While such code runs, the output of the process goes to standard error, so that the JSON of
+a command stays clean. Output of subprocesses is not captured.
 """
 
 from __future__ import annotations
@@ -57,9 +58,9 @@ class Adapter:
     config: AdapterConfig
 
     def own_causes(self) -> Causes:
-        """Return everything about the adapter that can change a result: settings, code version, package versions.
+        """Return the settings that can change a result, the code version, and package versions.
 
-        The result for a plugin includes the version of the plugin's package.
+        For a plugin, they include the version of the plugin's package.
         """
         packages = {name: installed(name) for name in self.PACKAGES}
         if package := package_of(type(self)):
@@ -264,7 +265,7 @@ def _outside_tasks() -> bool:
 
 
 class UserFunction:
-    """A function given by name, imported when it is first called.
+    """A function given by name, imported at its first use.
 
     Args:
         target: ``module:function``.
@@ -316,6 +317,7 @@ class UserFunction:
             arguments: arguments of the function.
 
         Raises:
+            ConfigError: see `load`.
             ProviderError: the function raised an exception.
         """
         with self._told(about):

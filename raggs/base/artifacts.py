@@ -303,7 +303,7 @@ class Passage(Frozen):
 
     @property
     def raw(self) -> str:
-        """Unmodified title and text. The positions in `span` refer to this."""
+        """Unmodified title and text. They end with the characters of the document at `span`."""
         return f"{self.title}\n{self.text}" if self.title else self.text
 
     @property

@@ -6,9 +6,10 @@ A `Cache` is one folder. It stores results in three forms:
 - a table: bytes by key, in one sqlite file, for thousands of small results (`table`);
 - files: a folder of files that a library reads and writes by path (`files`).
 
-The rules are the same for all forms. A result is stored completely or not at all. Its checksum is verified when it is
-read. A damaged, edited or exchanged result is not used: the listener is notified, and the result is recomputed. Several
-processes can use one cache at the same time. The cache does not interpret results.
+The rules are the same for all forms. A result is used only if it was stored completely. Its checksum is verified when
+it is read; that of files only if they have changed since the last check. A damaged, edited or exchanged result is not
+used: the listener is notified, and the result is recomputed. Several processes can use one cache at the same time. The
+cache does not interpret results.
 
 Paid answers are stored in `raggs.llm.cache`, and runs in `raggs.runs.manifests.store`.
 """
@@ -45,7 +46,7 @@ from raggs.base.jsonl import M, all_records, dump_line
 from raggs.base.text import plural
 from raggs.base.types import Notify, ignore_notice
 
-CACHE_NOTES: Mapping[str, str] = {  # folders of a workspace's cache, and what it takes to restore each
+CACHE_NOTES: Mapping[str, str] = {  # folders of a workspace's cache, with their content and how it is restored
     "llm": "paid answers of models; if you clear them, you pay again",
     "corpora": "corpus passages; read again from the corpus",
     "cuts": "chunks of paid chunkers; rebuilt from the paid answers",

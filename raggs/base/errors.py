@@ -1,23 +1,23 @@
-"""Every error that a user can see, and its exit code.
+"""The classes of errors for users, and their exit codes.
 
     RaggsError
-    ├── UsageError              2  the command line names something that does not exist
+    ├── UsageError              2  the command line is invalid, or names something that does not exist
     ├── PrerequisiteError       3  an extra, a key or a server is missing
     │   └── AuthenticationError 3  the provider rejected the key
-    ├── NotFoundError           4  a file, a run or a record is missing
+    ├── NotFoundError           4  a file, a run or a record is missing or unreadable
     ├── DataError               5  a file has invalid content
     │   ├── ConfigError         5  the configuration is invalid
     │   │   └── ModelError      5  a provider does not accept a model's name or settings
     │   └── AuditError          5  a run's artifacts contradict its manifest
-    ├── ProviderError           6  a provider, a disk or a network failed
+    ├── ProviderError           6  a provider, a disk, a network or a user's function failed
     │   └── BusyError           6  another run uses this directory
     └── PartialError            7  the work stopped before its end, in a consistent state
         ├── GateError           7  a result does not meet a requirement
         ├── SnapshotError       7  the provider answers with another snapshot of a model than before
         └── BudgetError         7  the money or the calls are used up
 
-An error is one sentence: the problem, its location (file and line), and a remedy. Only the command line reports
-errors; ``--debug`` shows a stack trace. Errors never contain secrets: each part passes `raggs.base.secrets.mask`.
+An error states the problem and, in most cases, its location (file and line) and a remedy. Only the command line prints
+errors; ``--debug`` shows a stack trace. `raggs.base.secrets.mask` removes known secrets from the texts of an error.
 """
 
 from __future__ import annotations

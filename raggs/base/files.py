@@ -5,7 +5,7 @@ entry is flushed, too. After a kill, either the old or the new file exists. Each
 one of the folder, so atomic writes suit whole artifacts, not single lines. Files that are cheap to recompute are
 written without fsync (`durable=False`).
 
-`disk` raises the same error for every full or failing disk: `ProviderError`, exit code 6.
+`disk` converts every disk error to a `ProviderError` (exit code 6).
 
 `hold_folder` allows only one process at a time in a folder. A second process gets an error immediately and does not
 wait.
@@ -383,7 +383,7 @@ def hash_file(path: Path) -> str:
 
     Raises:
         OSError: the file cannot be read.
-        DataError: the path is a pipe or a device, which never ends.
+        DataError: the path is a pipe, a device or a socket.
     """
     digest = hashlib.sha256()
     with regular_file(path).open("rb") as file:

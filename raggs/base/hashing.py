@@ -1,9 +1,9 @@
 """Hashes of values, and random numbers that depend on names.
 
-A value has the same hash on every machine and in every process. Fingerprints and cache keys of language models are made
-by these functions; hashes of files also by `raggs.base.files.hash_file`, and those of artifacts by `raggs.base.jsonl`
-while it writes them. Random generators of results are derived from a seed and the names of their purpose (query, stage,
-round). A resumed, reordered or parallel run therefore draws the same numbers as an uninterrupted one.
+A value has the same hash on every machine and in every process. Fingerprints and the cache keys of language models are
+made by these functions. `raggs.base.files.hash_file` hashes files, and `raggs.base.jsonl` hashes artifacts while it
+writes them. Random generators of results are derived from a seed and the names of their purpose (query, stage, round).
+A resumed, reordered or parallel run therefore draws the same numbers as an uninterrupted one.
 """
 
 from __future__ import annotations

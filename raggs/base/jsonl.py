@@ -1,13 +1,13 @@
 """Read and write JSON lines, with the position of every error.
 
 Files are written completely (see `raggs.base.files`), or by appending single flushed lines to a journal. Reading checks
-each line: UTF-8, JSON, then the record's model. Every error names file and line. Files of users (corpora, queries,
+each line: UTF-8, JSON, then the record's model. Errors name file and line. Files of users (corpora, queries,
 answers) are read by jsonlines. All lines share one strict decoder, because `json.loads` with the same hooks creates a
 decoder per line, which is slower.
 Artifacts are parsed by pydantic, which validates many records in one step. Compared to one call per line, this takes 50
 to 90% of the time.
 
-`all_records` never raises. If it finds a faulty line in a batch, callers read the batch line by line.
+If a batch has a faulty line, `all_records` returns None, and its callers read the batch line by line.
 """
 
 from __future__ import annotations

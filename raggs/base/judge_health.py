@@ -1,7 +1,7 @@
 """Statistics on the reliability of a run's judge, stored in the locks of the judge and rank stages.
 
-This module contains only numbers and warnings; `raggs.runs.manifests.messages` describes them in sentences. Rates and
-means are rounded to four digits. A value is None if there was no data, or if the ranking engine does not estimate it.
+`raggs.runs.manifests.messages` describes the numbers in sentences. Rates and means are rounded to four decimals. A
+value is None if there was no data, or if the ranking engine does not estimate it.
 """
 
 from __future__ import annotations
@@ -281,5 +281,5 @@ def grade_apart(sharpness: float) -> float:
 
 
 def round_rate(value: float | None) -> float | None:
-    """Return a rate rounded to four digits, as in manifests, or None if it is undefined."""
+    """Return a rate rounded to four decimals, as in manifests, or None if it is undefined."""
     return None if value is None or math.isnan(value) else round(value, 4)

@@ -1,9 +1,9 @@
 """Restricted YAML: texts, numbers, booleans and null in lists and mappings.
 
-PyYAML parses the text into nodes; this module computes their values. There are no tags (except `!!str`, which has no
-effect), no dates (a date is a text), and no duplicate keys, because the last key would win silently. Nesting depth, the
-length of numbers and the expansion of aliases are limited, so that no text can crash or stall the reader. Every error
-names its line if the line is known.
+PyYAML parses the text into nodes; this module computes their values. There are no tags except `!!str`, which makes a
+number a text. There are no dates (a date is a text), and no duplicate keys, because the last key would win silently.
+Nesting depth, the length of numbers and the expansion of aliases are limited, so that no text can crash or stall the
+reader. Every error names its line if the line is known.
 
 This module must not expand variables or know settings; `raggs.config` does that.
 """
@@ -34,7 +34,7 @@ class _NotPlainError(Exception):
 
 
 class _Composer(yaml.SafeLoader):
-    """Composer of nodes without tags and with a limited depth."""
+    """Composer of nodes without tags other than `!!str`, and with a limited depth."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012 - as in the base class
         first: [(tag, pattern) for tag, pattern in resolvers if tag.removeprefix(CORE) in (*PLAIN_TYPES, "merge")]

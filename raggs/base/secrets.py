@@ -1,6 +1,6 @@
 """Detect secrets in texts and settings, and mask them.
 
-A key is read from the environment only when it is used. It is never written to a file of a run, a message or the
+A key is read from the environment only when it is used. It must not appear in files of a run, in messages or on the
 screen. A text is a secret if its variable or its setting has a name such as ``OPENAI_API_KEY``, or if it looks like a
 key of a well-known provider. Texts are searched for the secrets of the current environment. Secrets from other sources
 must be registered with `add_secrets`.
@@ -100,7 +100,9 @@ def mask(text: str) -> str:
 
 
 def find_secrets(tree: object, environment: Mapping[str, str] | None = None) -> Iterator[FoundSecret]:
-    """Yield the secrets in a tree of settings (mappings, lists and plain values), in its order."""
+    """Yield the secrets in a tree of settings (mappings, lists and plain values), in its order. Texts with a secret are
+    registered with `add_secrets`.
+    """
     known = secrets_of(os.environ if environment is None else environment)
     for place, value in leaves(tree):
         if (why := _secret_reason(place, value, known)) is not None:

@@ -5,7 +5,7 @@ it:
 
 - settings of speed and reliability (concurrency, time-outs, retries): fields marked `Effort`;
 - locations of files: for a field of type `InputPath`, the content of the file counts and its path does not. For a
-`SourcePath`, the content counts as well, but the code that reads it adds the hash.
+  `SourcePath`, the content counts as well, but the code that reads it adds the hash.
 
 A setting that is newer than some runs is marked `AddedLater`. If it has its default value, it is not part of
 fingerprints, so earlier runs stay valid.
@@ -176,8 +176,8 @@ def _kinds(annotation: object) -> Iterator[object]:
 def causes_of(settings: BaseModel) -> Causes:
     """Return the fields of `settings` that can change a result, as plain JSON values, including nested models.
 
-    An `InputPath` is replaced by the sha256 of the file, or by None if the file is missing: the code that reads it
-    gives a better error.
+    An `InputPath` is replaced by the sha256 of the file, or by None if the file is missing or unreadable: the code that
+    reads it gives a better error.
     """
     found: Causes = {}
     for name, field in type(settings).model_fields.items():

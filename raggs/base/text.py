@@ -303,7 +303,7 @@ def shortened(words: str, letters: int) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that is most similar to `name`, or None if none is.
+    """Return the known name that is most similar to `name`, or None if none is similar.
 
     Typos are tried first (omitted, doubled or swapped letters), then names that contain each other.
     """

@@ -4,11 +4,11 @@ A passage of a new corpus is aligned with passages of an earlier version by thei
 positions of judged text in the new passage, so the rules of projection apply (`raggs.metrics.spans.projection`). The
 new passage keeps a label in two cases:
 
-- It contains a judged passage completely. It gets the grade that projection gives. A grade of 4 or 5 is always kept. A
-  lower grade is kept only if the other text has no word of the query.
-- All judged text in it has grade 1, and the other text has no word of the query.
+- It contains a judged passage completely, and projection gives it the grade of this passage. A grade of 4 or 5 is kept.
+  A lower grade is kept only if partly contained passages have grade 1, and the other text has no word of the query.
+- Projection gives it grade 1, all judged text in it has grade 1, and the other text has no word of the query.
 
-In every other case, the passage is judged again: its grade may differ, and a grade of 2 or more is at stake.
+In every other case, the passage must be judged, because its grade may differ.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from raggs.parts.indexes.lexical import words_of
 WORD_PATTERN = re.compile(r"\S+")
 MIN_STRETCH = 4  # words of the shortest stretch that counts as common text
 SHINGLE = 5  # consecutive words whose hash shows that two passages share text
-SAMPLED = 4  # one of so many hashes of a judged passage is indexed
+SAMPLED = 4  # about one in this many hashes of a judged passage is indexed
 MIN_SAMPLED = 8  # passages with fewer sampled hashes are indexed by all their hashes
-MIN_VOTES = 2  # common hashes from which two passages are aligned
+MIN_VOTES = 2  # passages with at least so many common hashes are aligned; fewer suffice for very short passages
 MAX_WORDS = 2_000  # longer passages are only tested for containment
 MAX_CANDIDATES = 20  # judged passages that a new passage is aligned with, those with the most common hashes first
 RULE = ProjectionRule()
@@ -48,8 +48,8 @@ class Alignment:
     """Text of a judged passage in a new passage.
 
     Attributes:
-        stretches: first character and first character after it of each common stretch, in the plain text of the new
-            passage; ascending, without overlap.
+        stretches: start and end of each common stretch, in characters of the plain text of the new passage; ascending,
+            without overlap.
         whole: whether the new passage contains the judged passage completely, as one stretch.
     """
 
@@ -58,7 +58,11 @@ class Alignment:
 
 
 def align(old: str, new: str) -> Alignment:
-    """Return the common stretches of at least `MIN_STRETCH` words. Both texts are plain (`single_spaced`)."""
+    """Return the common stretches of two plain texts (`single_spaced`).
+
+    If one text contains the other, there is one stretch. Otherwise, stretches have at least `MIN_STRETCH` words, and
+    there are none if a text has more than `MAX_WORDS` words.
+    """
     if (start := _find_whole(old, new)) is not None:
         return Alignment(((start, start + len(old)),), True)
     places = [match.span() for match in WORD_PATTERN.finditer(new)]
@@ -113,7 +117,7 @@ class SharedText:
         return list(dict.fromkeys([*own, *(each for _, each in found)]))
 
     def aligned(self, doc_id: str, text: str) -> EditedPassage | None:
-        """Return a new passage with its judged text, or None if it contains none. `text` is plain."""
+        """Return a new passage with its judged text, or None if no judged text is found. `text` is plain."""
         found = {each: align(self._texts[each], text) for each in self.candidates(doc_id, text)}
         kept = {each: alignment for each, alignment in found.items() if alignment.stretches}
         return EditedPassage(doc_id, text, kept) if kept else None
@@ -143,7 +147,7 @@ class KeptLabel:
 
     Attributes:
         grade: the grade.
-        doc_ids: judged passages that determine the grade; the first one has it.
+        doc_ids: judged passages that share text with the passage; the first one has this grade.
         how: why the label is kept.
     """
 

@@ -1,13 +1,12 @@
 """The interface of golden sets: queries, pools, grades and orders, which are read query by query.
 
 A `GoldenSet` refers to files and does not load their content. It is read as a stream, so that a large run needs little
-memory, and it can be read repeatedly. Reading uses only the run directory or the given files, but no corpus, cache or
-network.
+memory, and it can be read repeatedly. Reading uses only files: the run directory and its human labels, or the given
+files and those next to them. It needs no cache and no network.
 
-`contents_of` counts the parts of a golden set and computes a digest of each, to compare a set with its export. Exchange
-formats contain only some of these parts. A part is a set of items. Its digest is the sum of the items' hashes, so that
-equal content has equal digests in any order. One pass is enough for a golden set of any size. This module must not
-depend on the modules of the formats.
+`contents_of` counts the items of each part of a golden set and computes a digest, to compare a set with its export.
+Most exchange formats contain only some of these parts. The digest is the sum of the items' hashes, so that equal items
+in any order have equal digests. This module must not depend on the modules of the formats.
 """
 
 from __future__ import annotations
@@ -75,8 +74,8 @@ class GoldenQuery:
 
     @property
     def by_grade(self) -> list[JudgeRecord]:
-        """The graded passages, sorted by grade and then as in `grades`: by fused rank in a run. They replace the order
-        in sets that have no order.
+        """The graded passages, highest grade first. Equal grades keep the sequence of `grades` (in a run, fused rank).
+        The result replaces the order in sets that have no order.
         """
         return sorted((each for each in self.grades if each.grade is not None), key=lambda each: -(each.grade or 0))
 
@@ -85,7 +84,7 @@ class GoldenProvenance(Frozen):
     """Origin of a run's grades, as stored in the sidecar (the metadata file) of an export.
 
     The corpus is identified by a hash of its content, the retrieved lists by their sha256. `sources` is the number of
-    grades by source; it is empty if all grades come from the judge.
+    grades by source; it is empty if no grade comes from a human.
     """
 
     run: str

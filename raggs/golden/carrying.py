@@ -5,8 +5,9 @@ were not judged, and abstentions are not copied. A judge that reads human labels
 other labels of passages that have a human label now, are not copied for such a judge.
 
 An order is copied for passages whose text is unchanged. If a passage of an order was edited or removed, the order of
-the remaining passages is copied. The ranking of a query is repeated without calls if its passages, their grades and the
-settings of the rank stage are unchanged.
+the remaining passages is copied, if there are at least two. The ranking of a query can be repeated without calls if its
+passages, their grades and the settings of the rank stage are unchanged. This does not apply to rankings with a budget,
+with `batch_size: auto` or with probabilities of grades.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from raggs.stages.earlier_version import CarriedLabel, CarriedOrder, CarriedOrde
 from raggs.stages.rank_config import NOT_OF_THE_COURSE, RankConfig
 from raggs.stages.replay import kept_pool
 
-DEFAULT_SHARPNESS = 3.0  # sharpness of orders whose ranking estimated none: one grade apart, right in 95% of cases
+DEFAULT_SHARPNESS = 3.0  # if a ranking estimated none; passages one grade apart are ordered correctly in 95% of cases
 LOOKUP = 2_000  # passages whose texts are read at a time
 
 
@@ -59,7 +60,7 @@ class CarriedOver:
     Attributes:
         parent: the earlier version.
         origin: first digits of its version.
-        queries, passages: its queries and passages in the new version.
+        queries, passages: its queries and pooled passages, matched with those of the new version.
         now: queries of the new version by id.
         store: corpus of the new version.
         rank: settings of the new version's ranking; None if it is not ranked.
@@ -78,7 +79,7 @@ class CarriedOver:
     reviewed: Collection[Key] = ()
 
     def write(self, folder: Path) -> tuple[str, str]:
-        """Write both files into a run directory, and return their sha256."""
+        """Write the files of labels and of orders into a run directory, and return their sha256."""
         labels = write_records(folder / LABELS_FILE, self.labels())
         orders = write_records(folder / ORDERS_FILE, self.orders())
         return labels.sha256, orders.sha256
@@ -173,8 +174,8 @@ class CarriedOver:
         )
 
     def _copy_of(self, doc_id: str) -> str | None:
-        """Return the passage of the new corpus with the same text; the one with the same id and place if there is
-        one.
+        """Return the id of a passage of the new corpus with the same text, or None. The same id and place have
+        priority.
         """
         found = self.passages.copies.get(doc_id, ())
         return next((each.doc_id for each in found if each.same), found[0].doc_id if found else None)
@@ -191,7 +192,9 @@ class CarriedOver:
 
 
 def _renamed(entry: JournalRecord, names: Mapping[str, str]) -> CarriedOrder | None:
-    """Return an order with the ids of the new corpus, without passages that it lacks; None if fewer than two remain."""
+    """Return an order with the ids of the new corpus, without passages that it lacks. Return None if fewer than two
+    remain, or if two of them have the same id.
+    """
     shown = tuple(names[doc_id] for doc_id in entry.shown if doc_id in names)
     if len(shown) < 2 or entry.order is None or len(set(shown)) < len(shown):
         return None

@@ -2,11 +2,11 @@
 
 The run directory of the earlier version contains its queries and the texts of its pooled passages, but not its whole
 corpus. If the cache of the workspace still has the earlier corpus, all passages are compared. Otherwise, a passage of
-the new corpus that was never pooled may be new or old, so these numbers are unknown. The labels that can be carried
-over are the same in both cases, because only pooled passages have labels.
+the new corpus that was never pooled may be new or old, so these numbers are unknown. Labels can be carried over in both
+cases, because only pooled passages have labels. If the earlier corpus is stored, its texts do not count as edited.
 
-The new corpus is read twice at most for every `CHUNK` pooled passages without a copy in it. Texts are compared by
-hashes of 16 bytes, and only the texts of these passages are in memory.
+The new corpus is read once to find copies, and again for each `CHUNK` pooled passages without a copy. Texts are
+compared by hashes. Only the texts of one such group of passages are in memory.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ Hashes = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class QueryMatches:
-    """Queries of the new set that an earlier version contains.
+    """Comparison of the queries of a new set with those of an earlier version.
 
     Attributes:
         earlier: id in the earlier version by id in the new set, for queries with the same content.
-        counts: numbers of queries.
+        counts: numbers of queries by kind of change.
         new, edited, gone: ids of the other queries, sorted.
     """
 
@@ -93,10 +93,10 @@ class PassageMatches:
     Attributes:
         pooled: all pooled passages of the earlier version by id.
         copies: passages of the new corpus with the same text, by id of the pooled passage.
-        edited: edited passages with the labels that they keep: by query id of the earlier version, then new id.
+        edited: labels that edited passages keep, by query id of the earlier version and by new passage id.
         related: ids of pooled passages without a copy that share text with a passage of the new corpus.
         reused: ids of pooled passages that name an unrelated text in the new corpus, sorted.
-        corpus: numbers of all passages; null values if the earlier corpus is not stored.
+        corpus: numbers of all passages by kind of change; each None if the earlier corpus is not stored.
         total: number of passages of the new corpus.
     """
 
@@ -110,7 +110,7 @@ class PassageMatches:
 
     @property
     def counts(self) -> PassageChanges:
-        """Numbers of the pooled passages of the earlier version."""
+        """Numbers of the pooled passages of the earlier version by kind of change."""
         same = sum(any(each.same for each in found) for found in self.copies.values())
         gone = len(self.pooled) - len(self.copies) - len(self.related)
         moved = len(self.copies) - same
@@ -242,7 +242,9 @@ class _Hashes:
 
 
 def _corpus_changes(old: _Hashes, new: _Hashes) -> PassageChanges:
-    """Return the numbers of all passages. Edited passages are those with the same id and another text."""
+    """Return the numbers of all passages by kind of change. An edited passage has an id of the old corpus and a new
+    text.
+    """
     text, name = np.isin(new.text, old.text), np.isin(new.name, old.name)
     both = np.isin(new.both, old.both)
     gone = ~np.isin(old.text, new.text) & ~np.isin(old.name, new.name)
@@ -258,10 +260,10 @@ def _corpus_changes(old: _Hashes, new: _Hashes) -> PassageChanges:
 def dependent_queries(
     queries: Iterable[Query], before: Iterable[Passage], after: Iterable[Passage], *, whole: bool
 ) -> dict[str, tuple[str, ...]]:
-    """Return the queries that depend on changed documents, with these documents, sorted by query.
+    """Return the ids of queries that depend on changed documents, with the names of these documents, sorted by query.
 
     A query depends on the documents in `depends_on` and on the passages of its evidence sets. A document is a source of
-    passages, or a single passage. It has changed if it lost a text, or if it is gone.
+    passages, or a single passage. It has changed if it lost a text, or if the new corpus does not contain it.
 
     Args:
         queries: the queries of the new set.

@@ -1,8 +1,8 @@
 """Files of other tools as golden sets: labels in any format that `raggs.parts.run_files` reads, with their queries.
 
 A folder in the BEIR layout contains `qrels/test.tsv` (or one other table in `qrels`) and `queries.jsonl`. In an export
-of raggs, the sidecar (the metadata file) names the file of labels. The scale stated in the sidecar is used, so that the
-grades equal those of the exported run. Passages are not loaded, because the corpus may not fit into memory.
+of raggs, the sidecar (the metadata file) names the file of labels and states its numeric format. Gains are therefore
+read as the grades of the exported run. `FileGolden` loads no passages, because the corpus may not fit into memory.
 
 `GivenGolden` is a golden set of judgments in memory, optionally with the texts of the queries.
 
@@ -13,7 +13,7 @@ parquet require one type per column, but authors add data of any type. The data 
 `PACKED_COLUMN`, which other tools ignore, and restored from this column.
 
 `LinesGolden` reads JSON lines of raggs as a golden set: labels with near-duplicates and uncertainty, the order and the
-texts. Everything that works with a run's grades or queries therefore works with its export, too.
+texts.
 """
 
 from __future__ import annotations
@@ -207,8 +207,8 @@ def pack_facts(found: Query | Passage) -> str:
 
 
 def unpacked_query(query: Query) -> Query:
-    """Return a query with its packed data restored, or the query itself if no readable data is packed. Packed data that
-    is invalid is only removed.
+    """Return a query with its packed data restored, or the query itself if no readable data is packed. Invalid packed
+    data is removed and not restored.
     """
     rest, facts = _facts(query)
     if facts is None:
@@ -533,7 +533,7 @@ def _named_rows(path: Path, columns: ColumnNames, required: tuple[str, ...]) -> 
 
 
 def orders_of(path: Path | None) -> dict[str, list[RankRecord]]:
-    """Return the order of each query. A missing grade or confidence gets a neutral value.
+    """Return the order of each query. A missing grade is read as 1, and missing confidences get neutral values.
 
     Raises:
         DataError: a line is invalid, or a query has the same passage or rank twice.

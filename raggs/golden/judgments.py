@@ -180,7 +180,7 @@ class Judgments:
         """Return a warning if no passage is relevant but some have a gain above 0, otherwise an empty text.
 
         Raises:
-            DataError: no passage has a gain above 0, so every system scores 0.
+            DataError: passages have labels, but none is relevant or has a gain above 0, so every system would score 0.
         """
         qrels = self.qrels
         judged = qrels.grade[qrels.grade >= 0]
@@ -198,7 +198,7 @@ class Judgments:
 
     @property
     def digest(self) -> str:
-        """sha256 of the judgments, which is the same for all file formats."""
+        """sha256 of the grades and evidence sets. It does not depend on the file format."""
         qrels = self.qrels
         # Sorted by hashes, because any order will do that does not depend on the file.
         order = np.lexsort((pair_keys(qrels.query, qrels.docs.lasting_keys()), qrels.query))

@@ -34,7 +34,7 @@ JUDGED_FILE, JOURNAL_FILE = artifact_file("judge"), artifact_file("rank.journal"
 # fields of a carried label that do not come from its parent; the validity comes from the passage
 OF_POOL = {"rank", *Validity.model_fields}
 OWN_FIELDS = {"qid", "doc_id", "duplicate_of", "carried", *OF_POOL}
-MAX_FINDINGS = 3  # findings per file
+MAX_FINDINGS = 3  # reported lines per file; a last finding counts the others
 
 
 def parent_of(run: OpenedRun) -> OpenedRun | None:
@@ -49,7 +49,7 @@ def parent_of(run: OpenedRun) -> OpenedRun | None:
 
 
 def unchecked(run: OpenedRun) -> Iterator[str]:
-    """Yield what cannot be verified because a parent is not on this machine."""
+    """Yield a noun phrase if carried labels cannot be verified because the parent is not on this machine."""
     if run.manifest.lineage is not None:
         try:
             missing = parent_of(run) is None
@@ -57,11 +57,13 @@ def unchecked(run: OpenedRun) -> Iterator[str]:
             return
         if missing:
             place = run.folder / run.manifest.lineage.folder
-            yield f"the carried labels, because their version {run.manifest.lineage.origin} is not at {place}"
+            yield f"the carried labels, because the parent version {run.manifest.lineage.origin} is not at {place}"
 
 
 def lineage_findings(run: OpenedRun) -> Iterator[AuditFinding]:
-    """Yield every problem with the lineage of a run and with its carried labels. Yield nothing for a first version."""
+    """Yield problems with the lineage of a run. If there are none, yield problems with its carried labels and orders.
+    In a version without a lineage, a carried label is a problem.
+    """
     lineage = run.manifest.lineage
     if lineage is None:
         if "judge" in run.manifest.stages:
@@ -85,7 +87,9 @@ def _without_lineage(run: OpenedRun) -> Iterator[AuditFinding]:
 
 
 def chain_findings(run: OpenedRun) -> Iterator[AuditFinding]:
-    """Yield a cycle or a forged parent in the lineage of a run. The versions before a missing parent are not read."""
+    """Yield the first problem in the lineage of a run: a cycle, too many versions, or a parent that is unreadable or
+    differs from its child's statements. The versions before a missing parent are not read.
+    """
     seen, folders = {run.manifest.version}, {run.folder.resolve()}
     child = run
     for _ in range(MAX_GENERATIONS):
@@ -123,7 +127,7 @@ def _chain_finding(run: OpenedRun, child: OpenedRun, problem: str) -> AuditFindi
 
 
 def _parent_problem(lineage: Lineage, parent: OpenedRun) -> str | None:
-    """Return how a parent differs from the version that its child names, as a clause."""
+    """Return how a parent differs from the version that its child names, as a clause; None if it does not."""
     place, before = relative_to_cwd(parent.folder), parent.manifest.lineage
     if parent.manifest.version != lineage.parent:
         return f"its parent {place} is not the version that was updated: it was forged, or has changed since"
@@ -160,7 +164,7 @@ def carried_findings(run: OpenedRun, lineage: Lineage) -> Iterator[AuditFinding]
             continue
         said = next((line.label for line in labels.of(record.qid) if line.doc_id == record.doc_id), None)
         if said is None or said.model_dump(exclude=OF_POOL) != record.model_dump(exclude=OF_POOL):
-            found.add(JUDGED_FILE, number, f"query {record.qid}: the label of {record.doc_id} was not carried over")
+            found.add(JUDGED_FILE, number, f"query {record.qid}: the label of {record.doc_id} is not in {LABELS_FILE}")
         elif check is not None and (problem := check.problem(record, record.carried)) is not None:
             found.add(JUDGED_FILE, number, f"query {record.qid}, passage {record.doc_id}: {problem}")
     if "rank" in run.manifest.stages:
@@ -192,11 +196,11 @@ def _check_orders(run: OpenedRun, found: _Findings) -> None:
                 (each.shown, each.order) == (entry.shown, entry.order) for each in known.orders
             )
         if not made:
-            found.add(JOURNAL_FILE, number, f"query {entry.qid}: its order was not carried over")
+            found.add(JOURNAL_FILE, number, f"query {entry.qid}: its order is not in {ORDERS_FILE}")
 
 
 class _Findings:
-    """Findings by file; only the first ones are kept."""
+    """Findings by file. The first `MAX_FINDINGS` per file are kept, the others are counted."""
 
     def __init__(self) -> None:
         self._found: dict[str, list[AuditFinding]] = {}

@@ -1,10 +1,11 @@
 """Positions and texts of a golden set's passages, and projection of its grades to another chunking.
 
 When grades are projected to another corpus, its texts are compared with the judged ones. If a passage and a judged
-passage overlap, their texts must be equal in the overlap. Otherwise, nothing is scored.
+passage overlap, their texts must be equal in the overlap. Otherwise, raggs stops with an error.
 
 Both corpora must be chunked from the same documents. A document is identified by its name in the corpus. Only positions
-of the corpus are kept, no texts. The best possible list contains all its passages that overlap a judged passage.
+of the corpus are kept, no texts. Candidates for the best possible list are the passages of the corpus that overlap a
+judged passage.
 """
 
 from __future__ import annotations
@@ -150,11 +151,11 @@ def _documents(folder: Path) -> set[str]:
 
 
 def placed_text(passage: Passage, place: Path | str) -> tuple[Span, str]:
-    """Return a passage's position, and its characters there. Only the last characters count, because a breadcrumb may
-    precede.
+    """Return a passage's position, and its characters there. A breadcrumb may precede them in the text, so they are the
+    last characters.
 
     Raises:
-        DataError: the passage has no position, or fewer characters than it.
+        DataError: the passage has no position, or its text is shorter than the position.
     """
     if passage.span is None:
         raise DataError(
@@ -266,7 +267,7 @@ class Projection:
 
     Attributes:
         judged: the judged positions.
-        cut: the corpus.
+        cut: positions of the corpus's passages.
         rule: rule for the grades of overlapping passages.
         origin: origin of the projected grades: the corpus.
     """

@@ -155,7 +155,7 @@ class GoldenQuestions:
             reviews: newer human labels, which replace the labels given to the constructor.
 
         Raises:
-            NotFoundError: the id is unknown; the nearest one is suggested.
+            NotFoundError: the id is unknown; a similar id is suggested if there is one.
             DataError: a line is invalid.
         """
         if qid not in self._source.known:

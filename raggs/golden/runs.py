@@ -102,7 +102,8 @@ class RunGolden(GoldenSet):
         """Yield the queries, with the evidence sets of annotators if there are any; see `GoldenSet.queries`.
 
         Raises:
-            DataError: the run is so old that it does not store its queries.
+            NotFoundError: the run does not store its queries, for example because an old version of raggs made it.
+            DataError: the file of queries cannot be read.
         """
         human = self.human_evidence.sets
         for query in self.run.typed("queries", QueryRecord):

@@ -1,7 +1,7 @@
 """Queries and labels that are not valid on a day, and judgments without them.
 
 Queries state their validity in their file. A label states it in its own file, or has it from the metadata of its
-passage. Most sets state none. They are recognised by the bytes of their files, without parsing the labels.
+passage. Most sets state none. Their files do not contain the names of the fields, so that parsing them is unnecessary.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _labels(golden: GoldenSet) -> Iterator[JudgeRecord]:
 
 
 def _mentions_validity(path: Path) -> bool:
-    """Return whether a file can state a validity. Runs of early versions have no file of queries."""
+    """Return whether a file exists and can state a validity. A compressed file is not searched, but always counts."""
     return path.is_file() and (path.suffix == ".gz" or mentions(path, Validity.model_fields))
 
 

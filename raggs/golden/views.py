@@ -1,12 +1,12 @@
 """One query of a golden set with everything known about it: the query, its passages, grades and order.
 
 A `QuestionView` contains everything that the terminal, the review page and the report show of a query, so they compute
-nothing themselves. It consists of texts, numbers, and None for unknown values. The texts of passages are unmodified and
-untrusted, so every display must escape them.
+nothing themselves. Unknown values are None or empty. The texts of passages are unmodified and untrusted, so every
+display must escape them.
 
 A `QuestionSheet` is a query as HTML pages receive it. It has one flat list of passages, which all other parts refer to,
 and its JSON omits default values. The review page and the report display it with the same script
-(`reviewing/page/sheet.js`). `sheet_of` limits the number of passages and the length of their texts, so that a report
+(`reviewing/page/sheet.js`). `sheet_of` can limit the number of passages and the length of their texts, so that a report
 does not become too large. The script shows texts as plain text.
 """
 
@@ -298,7 +298,8 @@ class SheetPassage:
             why there is no grade.
         votes: the single answers that the grade was computed from; empty if there is only one.
         rank, low, high: rank in the golden order, and its 95% interval; None if the passage was not ranked.
-        sure: probability that the passage is better than the next one in the order; None for the last passage.
+        sure: probability that the passage is better than the next one in the order; None for the last passage, and for
+            passages that were not ranked.
         locked: whether the passage is locked above the next one.
         below: ids of all passages that are locked below this passage.
         score, sigma: score and standard error of the ranking.
@@ -392,9 +393,9 @@ def sheet_of(view: QuestionView, top: int, *, depth: int | None = None, most: in
     Args:
         view: the query.
         top: number of leading ranks that matter.
-        depth: number of shown hits per system. Passages are shown if they are among these hits or the first ranks of
-            the order (at least `MIN_SHOWN_RANKS`). Without systems, up to `UNLISTED` passages outside the order are
-            shown, too. If None, all hits, the whole order and the whole pool are shown.
+        depth: number of shown hits per system. Passages are shown if they are among these hits, or among the first
+            `top` (at least `MIN_SHOWN_RANKS`) of the order. Without systems, up to `UNLISTED` passages outside the
+            order are shown, too. If None, all hits, the whole order and the whole pool are shown.
         most: maximum number of characters per text (default: all).
     """
     order = view.order

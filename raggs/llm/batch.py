@@ -101,7 +101,11 @@ class BatchCaller:
         return await self._direct.call(call, trace)
 
     async def _reserve(self, call: ChatCall, least: int) -> Reservation:
-        """Reserve the cost of a line. If the budget is used up, first wait for all answers that it already covers."""
+        """Reserve the cost of a line.
+
+        Raises:
+            BudgetError: the budget is used up. It is raised only after the batches in flight have ended.
+        """
         direct, price = self._direct, self.price(call.model)
         room = (
             ANSWER_LENGTH_FACTOR if least or reasons(call.model, call.parameters) else 1
@@ -130,8 +134,8 @@ class BatchCaller:
             self._ledger.never_sent(key)
 
     def _spare(self, key: str, completion: Completion) -> None:
-        """Cache an answer that no caller waits for, if it is a JSON object. Its content is checked when a later request
-        needs it.
+        """Book an answer that no caller waits for. If it is a JSON object or has log-probabilities, and no answer is
+        cached, cache it. Its content is checked when a later request needs it.
         """
         model, payer = self._api.model, self._ledger.payer
         completion, ours = ChatCall(model, {}, (), {}, 0).measured(completion), key in self._intents
@@ -141,7 +145,7 @@ class BatchCaller:
                 self._direct.budget.spend(usd)
             trace.outcome = "unusable"
             with suppress(Unusable):
-                # An answer to a request with log-probabilities is not a JSON object.
+                # The text of an answer to a request with log-probabilities is not a JSON object.
                 free = bool(completion.alternatives) and not completion.content.lstrip().startswith(("{", "`"))
                 content = completion.content_with_alternatives if free else completion.content
                 read_completion(completion, lambda answer: answer, logprobs=free)
@@ -151,8 +155,8 @@ class BatchCaller:
                     self._cache.put(key, answer)
 
     async def _understood(self, call: ChatCall, trace: CallTrace) -> Completion:
-        """Return the answer. Send another batch if the provider rejected a parameter or our token limit cut the answer
-        off.
+        """Return the answer. Put the request into another batch if the provider rejected cache marks or the name of the
+        token limit, or if our token limit cut the answer off.
 
         Raises:
             BudgetSpent: the budget is used up, or does not cover a longer answer.
@@ -174,7 +178,7 @@ class BatchCaller:
             trace.outcome, least = "unusable", LONGER * tokens
 
     async def _once(self, call: ChatCall, trace: CallTrace, least: int, name: str) -> tuple[Completion, int]:
-        """Return the answer of one batch. Reserve the cost first, unless an earlier invocation sent the request.
+        """Return the answer of one batch. Reserve the cost first, unless a sent batch already contains the request.
 
         Returns:
             The answer, and the token limit that raggs sent with the request; 0 if raggs added no limit.

@@ -1,8 +1,8 @@
 """A provider's Batch API in OpenAI's form: its endpoints, the lines of its files, and the queue of batches.
 
 `BatchAPI` never repeats a request. If the response to a submission was lost, callers must search for the batch before
-they submit it again. All errors of a request are raised as a `Fault` with secrets removed. Fields that are missing in a
-response are None or empty.
+they submit it again. Errors of the server are raised as a `Fault` with secrets removed. Fields that are missing in a
+response are None or empty; only a missing id is an error.
 
 `BatchQueue` collects requests, sends each once, polls the batches until they end, and returns the answers.
 
@@ -382,17 +382,18 @@ class BatchQueue:
         """Return whether a sent batch will answer `key`.
 
         Raises:
-            Fault: the provider cannot report the state of a batch.
+            Fault: raggs cannot find out whether a recorded batch was sent.
             BusyError, ProviderError: the journal cannot be used.
         """
         await self._open()
         return (sent := self._sent.get(key)) is not None and not sent.collected
 
     async def answer(self, key: str, line: bytes) -> Completion:
-        """Return the answer to `key` from a batch that was already sent, otherwise from the next one, with `line`.
+        """Return the answer to `key` from a batch that was already sent. If there is none, send `line` in the next
+        batch.
 
         Raises:
-            Fault: the batch has no answer.
+            Fault: the batch failed, has no answer to the request, or has an error instead.
         """
         future: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
         if await self.holds(key):
@@ -486,7 +487,7 @@ class BatchQueue:
         self._hand_out(sent, state, await self._lines(state))
 
     def _note(self, sent: OpenBatch) -> None:
-        """Write the journal first. Earlier batches had no usable answers to these keys."""
+        """Record a batch before it is sent. Its keys are removed from earlier batches, which had no usable answers."""
         self._known.put(sent.note)
         for key in sent.note.keys:
             self.forget(key)

@@ -7,9 +7,9 @@ no call is in flight and the budget still does not cover it, the budget is used 
 the fewer calls are in flight.
 
 The length of an answer, including hidden reasoning, is unknown until the answer is complete. If USD are limited, each
-call is therefore sent with a token limit, and the reservation covers all of these tokens. The budget then holds for
-answers of any length. If a server ignores the token limit, the calls in flight can exceed the budget. To bound their
-number, a model's first call is sent before all others, and each finished call allows two more.
+call is therefore sent with a token limit, and the reservation covers all of these tokens. If a server ignores or
+rejects token limits, the calls in flight can exceed the budget. To bound their number, only one call to a model is in
+flight at first. After that, at most twice as many calls are in flight as have finished.
 
 A closed budget allows no further calls, even if the remaining amount would cover one.
 """

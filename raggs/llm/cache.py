@@ -131,7 +131,7 @@ class CachedAnswer:
 
 
 class AnswerCache:
-    """Answers by key. The database is opened once. Several processes may use it at the same time."""
+    """Answers by key in one database, which several processes may use at the same time."""
 
     def __init__(self, folder: Path) -> None:
         """Open the cache in `folder`, which is created if missing. The mode of the folder is set to 0700 if possible,

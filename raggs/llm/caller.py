@@ -5,11 +5,11 @@ A call first takes one of the concurrency slots and keeps it through all its ret
 gets fewer calls. Each attempt waits first for the rate limit and then for the budget, so that no money is reserved
 during the wait for the rate limit. Requests are served in their order, so every query and every stage gets its turn.
 
-If USD are limited, each call is sent with a token limit that its reservation covers. An answer that ends at this limit
-is requested again with a higher limit, as long as the budget covers this, because the answer is incomplete.
+If USD are limited, a call is sent with a token limit that its reservation covers, unless the server accepts no limit.
+An answer that ends at this limit is incomplete. It is requested again with a higher limit, if the budget covers this.
 
-A call in flight is paid for, so it continues if its caller is cancelled, and `drain` waits for it. A call that still
-waits for its turn is not made.
+A call in flight is paid for, so it continues if its caller is cancelled, and `drain` waits for it for a limited time. A
+call that still waits for its turn is not made.
 """
 
 from __future__ import annotations

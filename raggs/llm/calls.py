@@ -1,7 +1,7 @@
 """Calls to providers with estimates of their size and cost, the answers, and the cache keys of answers.
 
 A model is identified by the provider's name, the model's name and, if the user declares that two servers differ, its
-`model_id`. The address is not included, because the same model at another port gives the same answers.
+`model_id`. The address is not included, because the same model at another address gives the same answers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from raggs.llm.messages import Answerer, Message, most_written
 from raggs.llm.prices import HIDDEN, estimate_tokens, provider_of, reasons
 from raggs.llm.settings import LLMSettings, Price
 
-MAX_CALL_TOKENS = 1_000_000_000  # maximum tokens of one call
+MAX_CALL_TOKENS = 1_000_000_000  # larger counts in answers are ignored
 # Passages per search; tokens per passage with its query, above which it counts as several.
 SEARCH_PASSAGES, PASSAGE_TOKENS = 100, 500
 NO_LIMIT: Mapping[str, int] = {}

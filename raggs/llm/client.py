@@ -1,9 +1,9 @@
 """The entry point to language models: a request in, a validated value out, paid for once.
 
 Invariants: a failure is never a value and is never cached. A cached answer is validated again when it is read. Two
-identical requests at the same time are sent once. Problems that concern more than one request are raised: a used-up
-budget, a rejected key or an unknown model. All other problems of a chat request are reported in the reply, and the work
-continues. Embedding and rerank requests raise every problem.
+identical requests at the same time are sent once. Problems that concern more than one request are raised, such as a
+used-up budget, a rejected key or an unknown model. Other problems of a chat or decision request are reported in the
+reply, and the work continues. Embedding and rerank requests raise every problem.
 
 `LLM` needs only settings, a folder and a ledger. It knows no run, stage or configuration file.
 
@@ -14,7 +14,7 @@ forged. With the same key, the same text gives the same bytes, so the same call 
 is stored next to the cache; without a cache, it is random and not stored. If the key is lost, cached answers are no
 longer found, but nothing else is lost.
 
-`MeteredLLM` measures the usage of the chat requests of one part of the work. Cached answers count with their original
+`MeteredLLM` measures the chat and decision requests of one part of the work. Cached answers count with their original
 usage, so the sum does not depend on the state of the cache.
 """
 
@@ -86,7 +86,7 @@ def stored_key(folder: Path) -> bytes:
 
     Raises:
         ProviderError: the file is damaged, or cannot be read or written.
-        DataError: the file is a pipe or a device.
+        DataError: the file is a pipe, a device or a socket.
     """
     path = folder / KEY_FILE
     try:

@@ -1,8 +1,8 @@
 """Send a request until its answer is usable: call, parse, validate, and repeat with a correction.
 
-Values are never coerced: a grade given as text is invalid. Only a Markdown fence around the JSON is removed, because
-models without structured output often write one. The answer to a decision request is validated in the same way, and
-so are the log-probabilities of an answer.
+Values are not coerced: a grade given as text is invalid. Only two things are changed: lone surrogates are replaced, and
+a Markdown fence around the JSON is removed, because models without structured output often write one. The answer to a
+decision request is validated in the same way, and so are the log-probabilities of an answer.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ async def converse(
     key: str,
     keep: Callable[[Exchange[T]], None],
 ) -> Exchange[T]:
-    """Make at most 1 + `max_repairs` calls for one request.
+    """Make at most 1 + `max_repairs` calls for one request. The caller may retry each of them.
 
     An answer that was cut off is requested again with a higher limit. Another invalid answer is followed by a
     correction; a decision is requested again unchanged. `key` is the cache key of the answer, for batches. `keep`

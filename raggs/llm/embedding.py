@@ -1,7 +1,8 @@
 """Embeddings of texts: requested in batches, validated before they are stored, and paid for once per text.
 
 A vector is cached as the base64 of its little-endian float32 bytes. Answers of providers are not trusted: the number of
-vectors, their order, their length and every value are checked. An invalid answer is requested again.
+vectors, their order, their length and every value are checked. An invalid answer is requested again, up to
+`max_repairs` times.
 """
 
 from __future__ import annotations

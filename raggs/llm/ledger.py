@@ -14,7 +14,7 @@ All spending passes through the ledger, which counts it whether it writes a file
 separately, to enforce its limits.
 
 `IntentLog` records calls that are about to be sent, so that a kill removes no call from the account. There is one line
-per request, including retries, and a further line if the request was not sent after all. The line is passed to the
+per request, including retries, and a further line for each if the call was not sent at all. The line is passed to the
 operating system before its call is sent. A call's line in the ledger names its intents. If no ledger line names an
 intent, the end of its call was not booked. The call is then possibly billed. Lines are not synced one by one: a
 `kill -9` loses nothing, but a power cut may lose the newest lines and thus their calls. The lines of the ledger are not

@@ -228,7 +228,9 @@ def charges_for_writing(model: str) -> bool:
 
 
 def written_unasked(model: str, tokens: int, *, home: bool) -> int:
-    """Return how many of `tokens` prompt tokens the provider writes into its cache without marks that prevent this."""
+    """Return how many of `tokens` prompt tokens the provider writes into its cache unasked. If raggs can send marks
+    that prevent this, return 0.
+    """
     told = home and provider_of(model) == "openai"
     return tokens if tokens >= SURE_TOKENS and not told and charges_for_writing(model) else 0
 

@@ -207,8 +207,8 @@ def key_variable(model: str, named: str | None = None) -> str | None:
 def estimate_tokens(text: str) -> int:
     """Return a conservative estimate: one token per 3 bytes of UTF-8, plus 4 for the message format.
 
-    Current vocabularies need about 4.5 bytes of English, 4 of French and 3 of Chinese per token, so prose is
-    overestimated. Only text that is mostly digits, hexadecimals or emoji can be underestimated.
+    A token of current vocabularies has about 4.5 bytes of English, 4 of French or 3 of Chinese, so English and French
+    prose is overestimated. Text that is mostly digits, hexadecimals or emoji can be underestimated.
     """
     return len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN + PER_TEXT
 
@@ -216,9 +216,9 @@ def estimate_tokens(text: str) -> int:
 def remembered_tokens(model: str, beginning: str) -> int:
     """Return how many tokens of a common prompt prefix the provider of `model` likely caches.
 
-    The result is 0 below 1,024 tokens, or below the minimum in the price list; otherwise it is a multiple of 128. This
-    is OpenAI's rule (guide "Prompt caching"); other providers differ little. The result is based on the likely number
-    of tokens, which is below `estimate_tokens`.
+    The result is 0 below the minimum in the price list, or below 1,024 tokens if the list states none. Otherwise, it is
+    a multiple of 128. This is OpenAI's rule (guide "Prompt caching"); other providers differ little. The result is
+    based on the likely number of tokens, which is below `estimate_tokens`.
     """
     likely = likely_tokens(estimate_tokens(beginning))
     least = _entry(model).get("prompt_cache_min_tokens")

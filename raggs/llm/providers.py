@@ -1,12 +1,13 @@
 """Send calls: through `ModelEndpoint` to servers with OpenAI's protocol, through litellm to all others.
 
 Only this module imports litellm, and only when needed. litellm is restricted: no telemetry, no log lines (they may
-contain prompts and keys), no price list from the network, and no retries. All errors of calls are raised as a `Fault`.
+contain prompts and keys), no price list from the network, and no retries. Errors of a call are raised as a `Fault`, or
+as a ConfigError if the environment is invalid.
 
 `ModelEndpoint` implements OpenAI's protocol over HTTP: chat, decisions, embeddings, files and batches, for OpenAI and
 compatible servers. It also sends the rerank request that most rerankers share.
 
-litellm supports every provider, but needs 4 ms of CPU time per call and 3 s for its import. A run makes thousands of
+litellm supports many providers, but needs 4 ms of CPU time per call and 3 s for its import. A run makes thousands of
 calls, mostly with this protocol, which consists of a few JSON requests. Everything else goes through litellm: other
 providers, models without a chat endpoint, and parameters that only litellm knows. See `speaks_openai`.
 

@@ -2,7 +2,8 @@
 
 The rate is the minimum of three rates: the limit in the settings, the remaining allowance in the provider's headers
 (spread over the time until it is restored), and the rate learned from rejections (`CallPace`). A Retry-After pauses all
-calls to the model for exactly that time. Afterwards, calls start one by one at the learned rate, to avoid a burst.
+calls to the model for that time; if it is too long, the run stops. After the pause, calls start one by one at the
+learned rate, to avoid a burst.
 
 `CallPace` learns a rate from rejections (429, or any Retry-After). It reacts to a rejection as TCP reacts to a packet
 loss. It reduces the rate once for all calls in flight together, returns quickly to the last good rate, which was

@@ -1,4 +1,4 @@
-"""Language models for dry runs: they return paid answers from the cache, and count missing ones.
+"""Language models for dry runs: they return paid answers from the cache, and count missing ones. Vectors are zeros.
 
 Components get these models instead of real ones, so that their calls are counted. No model is called, nothing is
 booked, and no cache is created.

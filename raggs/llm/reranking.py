@@ -1,9 +1,10 @@
 """Scores of passages for a query by a reranking model: validated before they are stored, and paid for once per pair of
 query and passage, unless a request asks for fresh scores.
 
-A score depends only on query, passage, model and parameters, because rerankers read one passage at a time. The scores
-for 200 candidates therefore include those for the first 50, and only missing scores are requested. Each score is stored
-with the usage, name and size of its call, because a call with 200 passages has another latency than one with 50.
+raggs assumes that a score depends only on query, passage, model and parameters, because these rerankers read one
+passage at a time. The scores for 200 candidates therefore include those for the first 50, and only missing scores are
+requested. Each score is stored with the usage, name and size of its call, because a call with 200 passages has another
+latency than one with 50.
 """
 
 from __future__ import annotations

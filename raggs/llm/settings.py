@@ -97,7 +97,7 @@ class Price(Settings):
         return by_token + searches * self.per_1k_searches / 1000
 
     def discount(self, cached_tokens: int, written_tokens: int = 0) -> float:
-        """Return the saving of a call through prompt caching in USD; negative if the provider only wrote.
+        """Return the saving of a call through prompt caching in USD; negative if writing cost more than reading saved.
 
         Args:
             cached_tokens: tokens read from the provider's cache.

@@ -345,7 +345,7 @@ class Exporter(ABC):
 
     @property
     def holds(self) -> frozenset[GoldenContent] | None:
-        """Parts of a golden set that can be restored from the files if they are written with the current options."""
+        """Parts of a golden set that can be restored from files written with the current options; None if unknown."""
         return self.HOLDS - {"grades"} if self.HOLDS and self.options.scale.form == "binary" else self.HOLDS
 
     def numbers(self, golden: GoldenSet) -> GradeFormat | None:
@@ -376,7 +376,7 @@ class Exporter(ABC):
 
     @abstractmethod
     def write(self, golden: GoldenSet, folder: Path) -> list[Path]:
-        """Write all files of the format into `folder` which is created if missing. Each file is written completely or
+        """Write all files of the format into `folder`, which is created if missing. Each file is written completely or
         not at all.
 
         Returns:
@@ -440,7 +440,7 @@ def claimed(folder: Path, kind: type[Exporter], *, force: bool = False) -> Itera
             files are replaced.
 
     Raises:
-        UsageError: the folder contains something other than an export of this format.
+        UsageError: without `force`, the folder contains something other than an export of this format.
         ProviderError: the folder is not writable.
     """
     if not force:
@@ -462,7 +462,8 @@ def claimed(folder: Path, kind: type[Exporter], *, force: bool = False) -> Itera
 
 
 def remove_other_split(folder: Path, kind: type[Exporter], labels: str) -> None:
-    """Delete the labels that the last export wrote if they are of another split, because tools would find both files.
+    """Delete the labels that the last export wrote for another split, because tools would find both files. They stay if
+    their number of rows has changed since.
 
     Args:
         folder: folder of the export.

@@ -26,7 +26,8 @@ class BeirExporter(CorpusExporter):
 
     `corpus.jsonl` contains the whole corpus in its original order if it is available. Otherwise, it contains every
     pooled passage once, sorted by id. `queries.jsonl` contains the original queries with all additional data, sorted by
-    id. `qrels/test.tsv` (or another split name) contains each graded passage with its gain, 0 to 4.
+    id. `qrels/test.tsv` (or another split name) contains each graded passage with its label: by default, its gain from
+    0 to 4.
     """
 
     FORMAT: ClassVar[str] = "beir"
@@ -109,7 +110,7 @@ def _file(name):
 
 
 def _store():
-    """Where ir_datasets keeps its index of the passages: another place once they change."""
+    """Return the path of ir_datasets' index of the passages. If they change, the path is another one."""
     state = (FOLDER / "corpus.jsonl").stat()
     return home_path() / NAME / f"{{state.st_size:x}}-{{state.st_mtime_ns:x}}.pklz4"
 

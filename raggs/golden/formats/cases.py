@@ -1,8 +1,8 @@
 """Golden sets for tools with one entry per question: the question, the answer, and the relevant passages.
 
 Such entries only say which passages are relevant. The labels are therefore stored next to the entries as TREC qrels,
-and the systems' lists as TREC runs. `raggs eval` and `raggs import` read these files. Texts are written unchanged. Each
-exporter must escape characters that its tool would interpret as syntax.
+and the systems' lists as TREC runs. `raggs eval` and `raggs import` read these files. The texts of a `QuestionCase` are
+unchanged, so each exporter must escape characters that its tool would interpret as syntax.
 
 When an export of raggs is imported, the labels next to the entries supply every grade. In files of other tools, listed
 passages get label 1, and all other passages are unjudged. Passages and questions without an id get an id derived from
@@ -400,9 +400,9 @@ def only_named(
 
     Args:
         found: the object.
-        role: role of the field, for example `--column`.
+        role: role of the field, as in `--column`.
         names: possible names of the field.
-        columns: names given with `--column`.
+        columns: names given with `--column`. If the object has the field that is given for the role, only this counts.
         file: path of the file, for messages.
         number: line or number of the entry.
 

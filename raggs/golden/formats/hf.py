@@ -297,8 +297,8 @@ class _ConvertedRows:
 
 
 def _is_plain(path: Path, columns: ColumnNames) -> bool:
-    """Return whether the first row needs no conversion. The other rows then need none either, because each column
-    has one type.
+    """Return whether the first row needs no conversion. The other rows then need none either, because each column of a
+    data set has one type.
     """
     _, first = next(iter(read_objects(path)), (0, {}))
     return _plain_row(first, columns) == first and not any(isinstance(value, float) for value in first.values())
@@ -382,7 +382,7 @@ def _parquet(path: Path) -> Iterator[Mapping[str, object]]:
 
 QA, CORPUS, SCRIPT = "qa.jsonl", "corpus.jsonl", "make_parquet.py"
 
-SCRIPT_LINES = '''"""Written by raggs: makes qa.parquet and corpus.parquet of the JSON lines beside. Needs pyarrow."""
+SCRIPT_LINES = '''"""Written by raggs: converts the JSON lines in this folder to parquet. Needs pyarrow."""
 
 import json
 from datetime import datetime
@@ -405,7 +405,7 @@ TABLES = {
     ],
     "corpus": [("doc_id", TEXT), ("contents", TEXT), ("metadata", pyarrow.struct(METADATA))],
 }
-NEVER = datetime(1970, 1, 1)  # AutoRAG wants a time of each passage
+NEVER = datetime(1970, 1, 1)  # AutoRAG requires a time for each passage
 
 
 def rows(name):

@@ -298,8 +298,8 @@ def rank_record(hit: RetrieveRecord, grade: int) -> RankRecord:
 
 
 def hits_of(paths: Iterable[Path]) -> Iterator[RetrieveRecord]:
-    """Yield the hits in the given files. Each file is named after its system. Ties are ordered as in trec_eval. Queries
-    are in descending order.
+    """Yield the hits in the given files. Each file is named after its system. Ties are ordered as in trec_eval. Query
+    ids descend within a file.
 
     Raises:
         NotFoundError, DataError: see `read_run`.

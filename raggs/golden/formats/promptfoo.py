@@ -24,7 +24,7 @@ SIGNS = re.compile(r"\{(?=[{%#])|#(?=\})")  # template syntax
 SCHEME = re.compile(r"\s*\w+:")  # prefixes of values that promptfoo loads from elsewhere: file://, package:
 UNPRINTED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")  # characters that YAML allows only as escapes
 
-CHECK_LINES = """// Written by raggs: which part of what counts is among the first k of the output, a JSON list of ids.
+CHECK_LINES = """// Written by raggs: share of the relevant passages in the first k ids of the output, a JSON list.
 const fs = require("fs");
 const path = require("path");
 
@@ -46,16 +46,16 @@ function listed(output) {
 module.exports = (output, context) => {
   const { k, least } = context.config;
   const ids = listed(output);
-  if (!ids) return { pass: false, score: 0, reason: "the output is no JSON list of ids" };
+  if (!ids) return { pass: false, score: 0, reason: "the output is not a JSON list of ids" };
   const found = new Set(ids.slice(0, k));
   const counting = [...(judged[context.vars.qid] ?? [])].filter(([, label]) => label >= least).map(([id]) => id);
   const hits = counting.filter((id) => found.has(id)).length;
   const score = counting.length ? hits / counting.length : 1;
-  const reason = `${hits} of ${counting.length} passages that count are among the first ${k}`;
+  const reason = `${hits} of ${counting.length} relevant passages are among the first ${k}`;
   return { pass: score > 0, score, reason };
 };"""
 
-LISTS_LINES = """// Written by raggs: a provider that answers with what a TREC run holds, as a JSON list of ids.
+LISTS_LINES = """// Written by raggs: a provider that returns the passages of a TREC run as a JSON list of ids.
 const fs = require("fs");
 const path = require("path");
 

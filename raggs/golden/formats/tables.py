@@ -221,7 +221,9 @@ def _whole_number(cell: str, path: Path, line: int) -> int | None:
     if not text:
         return None
     if not text.removeprefix("-").isdecimal() or len(text) > 9:
-        raise DataError(f"{cell!r} is not an integer", where=path, line=line, remedy="write grades as 0 to 5")
+        raise DataError(
+            f"{cell!r} is not an integer", where=path, line=line, remedy="write grades (0 to 5) and ranks as integers"
+        )
     return int(text)
 
 
@@ -250,7 +252,7 @@ class JsonlExporter(Exporter):
 
     @property
     def holds(self) -> frozenset[GoldenContent] | None:
-        """All parts: with all options, because grades are stored next to gains."""
+        """All parts. They do not depend on the options, because grades are stored next to gains."""
         return self.HOLDS
 
     def numbers(self, golden: GoldenSet) -> GradeFormat | None:

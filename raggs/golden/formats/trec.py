@@ -76,7 +76,7 @@ def write_nested(rows: Iterable[QueryNumbers], *always: Path) -> dict[Path, int]
 
 
 def count_nested(path: Path) -> int | None:
-    """Return the number of values in a file of this format, or None if the file has another format."""
+    """Return the number of values in a file of this format, or None if the file cannot be read as JSON."""
     try:
         found = json.loads(read_whole(path))
     except (RaggsError, ValueError, RecursionError):
@@ -300,7 +300,8 @@ def _qrels(golden: GoldenSet, scale: GradeFormat) -> Iterator[str]:
 class TrecImporter(Importer):
     """TREC qrels, and run files next to them or in runs/.
 
-    A file of qrels, or a folder with `qrels.txt` or one file `*.qrels`. Files `*.trec` and `*.run` are run files.
+    The path is a file of qrels, or a folder with `qrels.txt` or one file `*.qrels`. Files `*.trec` and `*.run` are run
+    files.
     """
 
     FORMAT = "trec"
@@ -388,7 +389,7 @@ RANX_TOP = "run.json"
 class RanxImporter(Importer):
     """ranx qrels, and run files in runs/: JSON objects {query: {passage: number}}.
 
-    A file of qrels, or a folder with `qrels.json`.
+    The path is a file of qrels, or a folder with `qrels.json`.
     """
 
     FORMAT = "ranx"
