@@ -3,7 +3,7 @@
 The numbers are the same as those of `raggs eval` for files with the same content, because both use the same code.
 
 A search function is a system: raggs calls it once per judged question and validates the list of passages that it
-returns. Exceptions and invalid results are reported with the question that caused them; raggs never repairs a result.
+returns. Exceptions and invalid results are reported with the question that caused them; raggs does not repair a result.
 """
 
 from __future__ import annotations

@@ -638,7 +638,7 @@ def _notes(found: JudgeComparison) -> Iterator[str]:
         whole = len(_differ(found)) / found.agreement.cases
         yield (
             f"passages on which the judges differ were labelled more often ({near.differing / near.cases:.0%} of the "
-            f"labels, {whole:.0%} of all passages): over all passages, the gain is smaller but has the same sign"
+            f"labels, {whole:.0%} of all passages): over all passages, expect a smaller gain with the same sign"
         )
     for name, count in zip(SIDE_NAMES, (left.first_only, left.second_only), strict=True):
         if count:

@@ -68,7 +68,7 @@ class DriftRequest:
         run: run directory.
         check: name of the check; None for today's date (UTC). The answers of a name are paid for once.
         passages: number of passages to grade again; in groups, at least that many.
-        repeats: maximum number of passages that are graded twice, if the run has one grade per passage.
+        repeats: number of passages to grade twice, if the run has one grade per passage; in groups, at least that many.
         canaries: maximum number of hidden control items.
         tolerance: limits of the changes.
         max_usd: budget in USD for all invocations of this check.

@@ -91,8 +91,8 @@ class QuestionRunServices(RunServices):
         """Check the inputs before any model is called.
 
         Raises:
-            RaggsError: there is no document; the asker is not usable or cannot generate any of the wanted kinds; the
-                filter has no usable embedder; or a retriever is not usable.
+            RaggsError: there is no document, the asker cannot generate any of the wanted kinds, or a part (asker,
+                embedder or retriever) is not usable.
         """
         self.asker.check()
         wanted = [kind for kind, share in self.config.questions.sample.types.items() if share]

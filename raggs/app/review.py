@@ -1,4 +1,4 @@
-"""Human labels for the passages of a run: storing one, and the state of all."""
+"""Human labels for the passages of a run: store a label, and report the state of all labels."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def set_grade(
     """Store an annotator's grade of a passage; it replaces the annotator's earlier grade.
 
     Args:
-        grade: 1 to 5; None if the annotator cannot tell.
+        grade: 1 to 5; None for `cannot tell`.
         folder: folder of the labels [default: `reviews` next to the folder of runs].
         who: the annotator [default: the login name].
         settles: whether the grade adjudicates different grades.

@@ -124,7 +124,15 @@ TRUE, FALSE = ("true", "1", "yes"), ("false", "0", "no")
 
 @dataclass(frozen=True)
 class ReviewImportResult:
-    """Numbers of labels and rows of an import, and the folder of the labels."""
+    """Result of an import.
+
+    Attributes:
+        added: number of added labels.
+        known: number of rows that repeat a stored label.
+        open: number of rows without a grade.
+        stale: number of added labels of passages whose text is not in the run's pools.
+        folder: folder of the labels.
+    """
 
     added: int
     known: int
@@ -285,7 +293,7 @@ class _ReviewImport:
             raise row.wrong(f"no query {review.qid} in this run", did_you_mean(review.qid, self.items.queries))
 
     def _once(self, row: ReviewFileRow, review: Review) -> None:
-        """Check that an annotator gives a passage only one grade."""
+        """Check that no two rows contain an annotator's grade of the same passage, unless their times differ."""
         if isinstance(review, GradeReview):
             timed = row.review is not None or bool(word_of(row.cells.get("at")))
             word = (review.who.casefold(), review.key, review.settles, review.at if timed else None)

@@ -5,8 +5,8 @@ not labelled. Part of the plan is a random sample with known probabilities, from
 The plan can also be rendered as a document, with the expected effect by measure and the uncertain verdicts.
 
 The module also computes how much adjudicating a disagreement would change the verdicts, with the same weights as a
-plan. For passages with different human grades, each of these grades is equally likely. For passages without a grade,
-the plan estimates the probability of each grade.
+plan. For a disputed passage, the probability of a grade is its relative frequency among the disputed grades. For
+passages without a human label, the plan estimates the probability of each grade.
 """
 
 from __future__ import annotations
@@ -460,7 +460,7 @@ class PlanInputs(Frozen):
         folder: folder of the labels; None for `reviews` next to the folder of runs.
         systems: entries ``[NAME=]PATH``, as in `raggs review plan` [default: the run's retrievers and their fusion].
         measures: measures of the comparison.
-        grades: passage and different grades of each disagreement.
+        grades: review key and differing grades of each disputed passage.
     """
 
     run: Path

@@ -1,8 +1,8 @@
 """Queries and pooled passages of a run, as annotators see them.
 
-Queries and passages are found by their texts or ids. A pool entry holds the judge's answers and the human labels of a
-passage. Near-duplicates with a shared grade form one entry, and annotators grade its representative. Passages without a
-grade count as not relevant, as in the measures.
+Queries and passages are found by their texts or ids. A pool entry holds the judge's answers on a passage, and whether
+the passage still needs a human label. Near-duplicates with a shared grade form one entry, and annotators grade its
+representative. Passages without a grade count as not relevant, as in the measures.
 
 The module also draws the random sample for annotation, either passages or whole queries. The sample is drawn from all
 entries, including graded ones. Only labels of drawn entries are used for estimates, because other entries are not

@@ -29,7 +29,7 @@ HOLDER = {"type": "jsonl", "path": "given"}  # used for validation before the re
 
 
 def configured(config: AnyConfig, corpus: object = None, queries: object = None) -> LoadedConfig | RunConfig:
-    """Return a configuration with the given corpus and queries instead of its own.
+    """Return a configuration with its corpus and queries replaced by the given ones.
 
     Args:
         config: loaded, a mapping with the keys of the YAML file, or the path of a file.

@@ -1,4 +1,4 @@
-"""Report of a finished run: what each stage did and cost, and the health of the judge."""
+"""Report of a finished run: records and cost of each stage, and the health of the judge."""
 
 from __future__ import annotations
 

@@ -211,7 +211,7 @@ class ServeRequest:
         by: whether the passages of a query are shown together, or all passages in random order.
         reveal: whether annotators see the model's reason after their own grade.
         systems, measures: systems and metrics that define the order of adjudication, as in `raggs review plan`.
-        hosts: accepted host names besides the server's addresses, localhost and the machine's name.
+        hosts: accepted host names, in addition to the server's addresses, localhost and the machine's name.
         timeout: seconds within which a request must be complete.
         look: whether the results of the runs can be seen; labels are then not blind.
     """

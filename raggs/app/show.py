@@ -31,7 +31,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class ShowRequest:
-    """What to show.
+    """Golden set to show, with further systems and labels.
 
     Attributes:
         golden: a run directory, or labels in files.
