@@ -203,9 +203,9 @@ def _mean(values: Sequence[int]) -> float | None:
 
 # "- 5: ...", "5 = ...", "**5** - ...", "Grade 5: ...", "* 5) ...", "| 5 | ... |"
 BULLET, MARK_PATTERN = r"[ \t]*(?:[-*+•|][ \t]*)?(?:[^\W\d_]+[ \t]+)?[*`]*", r"[:=.)|–—]|-(?=[ \t])"
-LINE_START = rf"{BULLET}[1-5][*`]*[ \t]*(?:{MARK_PATTERN})"
+START = rf"{BULLET}[1-5][*`]*[ \t]*(?:{MARK_PATTERN})"
 LINE = re.compile(
-    rf"^{BULLET}([1-5])[*`]*[ \t]*({MARK_PATTERN})[*`]*[ \t]*(\S.*(?:\n(?!{LINE_START}|[ \t]*[-*+•][ \t]|[ \t]*\n).+)*)",
+    rf"^{BULLET}([1-5])[*`]*[ \t]*({MARK_PATTERN})[*`]*[ \t]*(\S.*(?:\n(?!{START}|[ \t]*[-*+•][ \t]|[ \t]*\n).+)*)",
     re.MULTILINE,
 )
 GRADES = range(MIN_GRADE, MAX_GRADE + 1)
