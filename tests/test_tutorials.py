@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from support.forks import shell_command
 from support.reviewing import speak
 
 from raggs.app.review_pool import draw_of_plan
@@ -60,19 +61,19 @@ def run_steps(found: list[Step], folder: Path, **environment: str) -> list[str]:
     """Run blocks of commands in one shell; return what each printed, without the path of the folder."""
     commands = folder / ".commands"
     commands.mkdir(exist_ok=True)
-    for name, words in (("raggs", f"{sys.executable} -m raggs"), ("python", sys.executable)):
-        (commands / name).write_text(f'#!/bin/sh\nexec {words} "$@"\n')
-        (commands / name).chmod(0o755)
+    (commands / "python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    (commands / "python").chmod(0o755)
     script = "".join(f"{step.commands}\nprintf '\\036'\n" for step in found)
     path = f"{commands}:{os.environ['PATH']}"
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", script],
-        cwd=folder,
-        env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    with shell_command(commands / "raggs"):
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", script],
+            cwd=folder,
+            env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), **environment},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     assert done.returncode == 0, done.stdout + done.stderr
     return [each.strip("\n").replace(f"{folder}/", "") for each in done.stdout.split("\x1e")[:-1]]
 

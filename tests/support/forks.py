@@ -21,13 +21,14 @@ import json
 import os
 import pkgutil
 import signal
+import socketserver
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -153,6 +154,40 @@ def shared() -> Forks:
     atexit.register(folder.cleanup)
     atexit.register(forks.__exit__)
     return forks
+
+
+CLIENT = """import json, os, socket, sys
+line = socket.socket(socket.AF_UNIX)
+line.connect(sys.argv[1])
+line.sendall(json.dumps([sys.argv[2:], os.getcwd(), dict(os.environ)]).encode() + b"\\n")
+code, out, err = json.load(line.makefile())
+sys.stdout.buffer.write(out.encode())
+sys.stderr.buffer.write(err.encode())
+sys.exit(code)
+"""
+
+
+class _Handler(socketserver.StreamRequestHandler):
+    def handle(self) -> None:
+        words, folder, environment = json.loads(self.rfile.readline())
+        ended = shared().start(*words, cwd=Path(folder), env=environment).end(120)
+        self.wfile.write(json.dumps([ended.code, ended.out, ended.err]).encode())
+
+
+@contextmanager
+def shell_command(path: Path) -> Iterator[None]:
+    """Make `path` a command for shells that runs `raggs` in a forked process."""
+    with tempfile.TemporaryDirectory(prefix="raggs-shell-") as folder:  # addresses of sockets are short
+        address, client = Path(folder) / "socket", Path(folder) / "client.py"
+        client.write_text(CLIENT)
+        path.write_text(f'#!/bin/sh\nexec {sys.executable} -IS {client} {address} "$@"\n')
+        path.chmod(0o755)
+        with socketserver.ThreadingUnixStreamServer(str(address), _Handler) as server:
+            threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+            try:
+                yield
+            finally:
+                server.shutdown()
 
 
 # --- in the helper process ---
