@@ -6,13 +6,15 @@ sufficient. For a combination of several passages, one more call per passage omi
 insufficient. A combination that does not pass is recorded, but not used. If a call fails, the query gets no evidence,
 so that no combination is missing without notice.
 
-Answers are cached in the workspace of the run. To continue after an interruption, run the same command again.
+Answers are cached in the workspace of the run. To continue after an interruption or failed calls, run the same command
+again. It replaces the file of queries only if that is unchanged since.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,9 +30,10 @@ from raggs.base.artifacts import Groups, Passage, Query
 from raggs.base.document import Summary, Table
 from raggs.base.errors import DataError, UsageError
 from raggs.base.files import make_folder, write_atomic
+from raggs.base.jsonl import read_objects
 from raggs.base.languages import detect_language
 from raggs.base.text import plural, shorten
-from raggs.base.types import BuildProgress, JsonObject, as_list
+from raggs.base.types import BuildProgress, JsonObject, as_list, as_object
 from raggs.config.models import RunConfig
 from raggs.golden.base import GoldenQuery
 from raggs.golden.runs import RunGolden
@@ -407,13 +410,13 @@ def _checked_setup(request: EvidenceRequest) -> _Setup:
         UsageError, DataError: see `find_question_evidence`.
     """
     format_of(request.out)
-    if request.out.exists() and not request.force:
-        raise UsageError(f"{request.out} exists", remedy="name another file, or pass --force to replace it")
     golden = open_golden(request.run)
     if not isinstance(golden, RunGolden):
         raise UsageError(
             f"{request.run} is not a run, so the texts of its passages are unknown", remedy="pass a run directory"
         )
+    if request.out.exists() and not request.force and not _is_unfinished(request, golden):
+        raise UsageError(f"{request.out} exists", remedy="name another file, or pass --force to replace it")
     config = stored_config(golden.run.folder)
     model, parameters = _model(request.model, config)
     jobs, settled = [], []
@@ -437,6 +440,25 @@ def _checked_setup(request: EvidenceRequest) -> _Setup:
             remedy="retrieve more passages, or state the evidence in the file of queries",
         )
     return _Setup(config, model, parameters, tuple(jobs), tuple(settled))
+
+
+def _is_unfinished(request: EvidenceRequest, golden: RunGolden) -> bool:
+    """Return whether calls of an earlier invocation failed, and `out` is as that invocation wrote it."""
+    rows = {row.get("qid"): row for _, row in read_objects(request.records)} if request.records.is_file() else {}
+    if not any(row.get("status") == "failed" for row in rows.values()):
+        return False
+    written = []
+    for query in golden.queries():
+        row = rows.get(query.qid, {})
+        sets = [as_object(each) for each in as_list(row.get("sets"))]
+        passages = [as_list(each.get("passages")) for each in sets if each.get("verdict") == "verified"]
+        verified = () if "error" in row else tuple(tuple(map(str, each)) for each in passages)
+        evidence = verified if "sets" in row else query.evidence
+        written.append(_as_query(query).model_copy(update={"evidence": evidence}))
+    with tempfile.TemporaryDirectory(prefix="raggs-") as folder:
+        copy = Path(folder) / request.out.name
+        write_queries(written, copy)
+        return copy.read_bytes() == request.out.read_bytes()
 
 
 def _as_query(query: Query) -> Query:

@@ -523,5 +523,5 @@ def evidence(
         raise PartialError(
             f"{found.failed:,} of {len(found.found):,} queries have no evidence because a call failed",
             where=found.files[-1],
-            remedy="run the same command with --force; paid answers are cached",
+            remedy="to try these queries again, run the same command; paid answers are cached",
         )

@@ -141,11 +141,34 @@ def test_a_failed_call_leaves_the_query_without_evidence_until_it_succeeds(golde
     failed = [qid for qid, row in records(golden).items() if row["status"] == "failed"]
     assert len(failed) == 1 and evidence(golden)[failed[0]] is None and records(golden)[failed[0]]["error"]
     assert "1 of 4 queries have no evidence because a call failed" in done.stderr
+    assert "to try these queries again, run the same command" in " ".join(done.stderr.split())
     server.fault_for = None
     before = server.count
-    assert found_by(golden, "--force").exit_code == 0
+    assert found_by(golden).exit_code == 0
     assert evidence(golden)[failed[0]] is not None
     assert 0 < server.count - before <= 5 and server.paid_twice == []
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".yaml"])
+def test_failed_queries_are_tried_again_unless_the_file_was_edited(
+    golden: Project, server: LLMServer, suffix: str
+) -> None:
+    two_parts(server)
+    server.fault_for = lambda number, body: "policy" if number == 4 else None
+    out = golden.folder / "made" / f"queries{suffix}"
+    words = ("questions", "evidence", golden.run, "--out", out, "--judge", f"litellm:{MODEL}")
+    assert invoke(*words).exit_code == 7
+    server.fault_for = None
+    written = out.read_text(encoding="utf-8")
+    out.write_text(written.replace("?", "??", 1), encoding="utf-8")
+    refused = invoke(*words)
+    assert refused.exit_code == 2 and "--force" in refused.stderr
+    out.write_text(written, encoding="utf-8")
+    assert invoke(*words).exit_code == 0
+    assert all(row["status"] == "verified" for row in records(golden).values())
+    refused = invoke(*words)
+    assert refused.exit_code == 2 and "exists" in refused.stderr, "nothing is left to try again"
+    assert server.paid_twice == []
 
 
 def test_an_answer_against_the_rules_is_not_guessed(golden: Project, server: LLMServer) -> None:
