@@ -2,14 +2,14 @@
 
 A diagnosis answers one question about retrieval by small controlled probes. It returns findings with intervals and a
 verdict. `measure` makes all measurements. `sections` and `plots` use only its findings. `check` and `forecast` call no
-model.
+paid model.
 
 `Bench` gives a diagnosis its embedders, rerankers, golden set, questions and passages. Each input is opened at first
 use. If an input is missing, the error states how to provide it.
 
-A report shows the verdict first, then the sections of the kind. Every kind phrases its verdict in the same way: at most
-two sentences, one for the finding and one for the most important action. All other figures are in the tables. If there
-are too few questions for a conclusion, the verdict states that first.
+A report shows the verdict first, then the sections of the kind. A verdict usually has one or two sentences: the
+finding and, if there is one, the most important action. All other figures are in the tables. If there are too few
+questions for a conclusion, the verdict states that first.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from raggs.stats.resampling import MIN_CLAIM_QUERIES
 from raggs.sweeps.world import corpus_of, refuse_foreign
 
 Need = Literal["run", "golden", "corpus", "embedder", "reranker"]
-# sections of a run's configuration that determine its results
+# sections of a run's configuration that findings may depend on
 SECTIONS = ("embed", "retrieve", "merge", "judge", "rank")
 REMEDIES: Mapping[Need, str] = {
     "run": "pass a run's configuration: --config raggs.yaml",
@@ -115,7 +115,7 @@ class Bench:
         """Rerankers by name; empty if none is given."""
         return {name: self.workspace.reranker(spec, self.rehearsal) for name, spec in self.given.rerankers.items()}
 
-    # --- what is asked, and of what ---
+    # --- golden set, queries and corpus ---
 
     @cached_property
     def golden(self) -> GoldenSet:
@@ -191,10 +191,10 @@ class Bench:
             )
         return self.passages
 
-    # --- what was named, and what it depends on ---
+    # --- available inputs and their causes ---
 
     def has(self, need: Need) -> bool:
-        """Return whether an input is available. The golden set is opened for this; no other input is read in full."""
+        """Return whether an input is available. If the need is "golden", the golden set is opened to find out."""
         match need:
             case "run":
                 return self.run is not None
@@ -254,7 +254,7 @@ class Bench:
         """
         return self.workspace.cache.at("diagnoses").get(causes, model, make)
 
-    # --- what would be asked ---
+    # --- forecast ---
 
     @property
     def counting(self) -> DryRunLLM:
@@ -342,7 +342,7 @@ class DiagnosisConfig(AdapterConfig):
 class DiagnosisFindings(ReportPart):
     """Base class of the findings of a diagnosis. An undefined number is null."""
 
-    verdict: str = Field(description="result and most important action, in at most two sentences")
+    verdict: str = Field(description="result and, if there is one, the most important action")
     passed: bool | None = Field(
         description="whether the limits are met; null if there is no limit, or if the result is inconclusive"
     )
@@ -363,7 +363,8 @@ class Diagnosis(Adapter, ABC, Generic[P]):
         STAGES: stages of a run whose models are called; empty if only embedders and rerankers are called.
         TIME: approximate duration with local embedders.
         OVER: unit that is resampled for the intervals, in the singular.
-        PASSAGES: whether its tables contain passage texts. If they do, a report without texts omits these tables.
+        PASSAGES: whether its tables contain passage texts. If they do, an HTML report without texts omits the
+            diagnosis.
     """
 
     Config: ClassVar[type[AdapterConfig]] = DiagnosisConfig

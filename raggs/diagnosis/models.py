@@ -33,7 +33,9 @@ def report_schema() -> JsonSchemaValue:
 
 
 class DiagnosisReport(ReportPart):
-    """The report of one diagnosis. It contains no time of day, so equal findings give equal bytes."""
+    """The report of one diagnosis. It contains no time of day: the same findings, settings and inputs give the same
+    bytes.
+    """
 
     v: Literal[1] = 1
     kind: str = Field(description="name of the kind, as in `raggs list diagnoses`")
@@ -55,12 +57,12 @@ class DiagnosisReport(ReportPart):
         return self.model_copy(update={"seal": self.own_hash()})
 
     def own_hash(self) -> str:
-        """Return the seal that the report must have."""
+        """Return the hash of the whole report without its seal. A valid seal is equal to it."""
         return hash_value(self.model_dump(mode="json", exclude={"seal"}))
 
 
 class MeanPart(ReportPart):
-    """A mean with its 95% interval over resampled questions. Bounds are null if too few resamples have a mean."""
+    """A mean with its 95% interval over resampled questions or pools. An undefined mean or bound is null."""
 
     mean: Number = None
     low: Number = Field(None, description="bound of the 95% interval (bootstrap)")

@@ -4,9 +4,9 @@
     <kind>.md       the page
     <kind>-*.svg    plots of the page
 
-If a diagnosis with the same causes is stored, it is read instead of measured again. After an interruption, the report
-is missing or contains hashes that do not match. The report contains its own hash. If the report or another file was
-edited, the diagnosis is repeated.
+If a diagnosis with the same causes is stored, it is read instead of measured again. The report contains its own hash.
+If the report or another file was edited, the diagnosis is repeated. If writing is interrupted, the report is missing,
+or it is an earlier one whose causes or hashes do not match.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class DiagnosisStore:
 
         Raises:
             NotFoundError: no report is stored.
-            DataError: the file is damaged, or contains another kind of diagnosis.
+            DataError: the file is damaged or was edited, or contains another kind of diagnosis.
         """
         return read_report(self.path, self.kind)
 
@@ -70,7 +70,7 @@ class DiagnosisStore:
 
         Args:
             causes: hash of everything that the findings depend on.
-            notify: called with a message if the report is damaged, or if a file was changed.
+            notify: called with a message if the report cannot be read, or if a file was changed.
         """
         try:
             found = self.report()

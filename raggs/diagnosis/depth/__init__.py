@@ -168,8 +168,8 @@ def routed_config(run: RunConfig, depth: RoutedDepth, embedder: EmbedderConfig, 
 
 
 def _retrievers(run: RunConfig, depth: RoutedDepth, reranker: RerankerConfig | None) -> list[dict[str, object]]:
-    """Return the run's retrievers without their own depth, plus the measured retrievers that the signals need and the
-    run does not have.
+    """Return the run's retrievers without their own depth, plus those that the router's signals need and the run does
+    not have.
     """
     found = [_without_k(_settings(spec)) for spec in run.retrieve.retrievers]
     there = {REGISTRY.of(spec).reads(spec) for spec in run.retrieve.retrievers}
@@ -275,7 +275,7 @@ class DepthDiagnosis(Diagnosis[DepthFindings]):
         """Check depths and cutoffs, and that the golden set has enough questions.
 
         Raises:
-            UsageError: a depth or a cutoff is invalid, or no question would be searched differently.
+            UsageError: a depth or a cutoff is invalid, or the results would be the same at both depths.
             DataError: the golden set has too few questions.
         """
         config, far = self.config, self._far(bench)

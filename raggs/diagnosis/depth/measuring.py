@@ -1,9 +1,10 @@
 """Measurements and findings of `raggs diagnose depth`: diagnose/depth.json.
 
-Two systems of a sweep that differ only in their depth search every question. `BenchContext` gives the components of
-sweeps access to the bench's inputs. The values of each question are stored, and the findings are computed from them
-without new measurements. Thresholds are fitted on the even-numbered questions and evaluated on the odd-numbered ones,
-and then with the halves swapped.
+Two systems of a sweep that differ only in their depth search every judged question. `BenchContext` gives the components
+of sweeps access to the bench's inputs. The values of each question are stored. Thresholds and quality are computed from
+these values without new searches. Cost and latency are measured after the fit, because they depend on the thresholds.
+Thresholds are fitted on the even-numbered questions and evaluated on the odd-numbered ones, and then with the halves
+swapped.
 """
 
 from __future__ import annotations
@@ -148,8 +149,9 @@ class HalfPart(ReportPart):
 
 
 class DepthFindings(DiagnosisFindings):
-    """Findings. Questions are numbered in the order of their ids. Thresholds are fitted on the even-numbered questions.
-    Results are for the odd-numbered questions, except those in `swapped`. Cost and latency are for all questions.
+    """Findings. Questions are numbered from 0 in the order of their ids. Thresholds are fitted on the even-numbered
+    questions. Quality is that of the odd-numbered questions, except in `swapped`. Measured cost and latency are not
+    limited to these.
     """
 
     near: str = Field(description="metric that must not fall")
@@ -257,8 +259,8 @@ class SystemDepths:
 
     @property
     def duplicates(self) -> float | None:
-        """Minimum similarity of candidates that the reranker treats as duplicates: the run's setting, or the default if
-        there is no run.
+        """Minimum similarity of candidates that the reranker treats as duplicates: the setting of the run's first
+        reranking retriever, or the default of sweeps if there is none.
         """
         specs = () if self._bench.run is None else self._bench.run.retrieve.retrievers
         usual: float | None = SweepConfig.model_fields["duplicates"].default
@@ -481,7 +483,7 @@ class FittedRouter:
         )
 
     def signals(self) -> tuple[SignalPart, ...]:
-        """Return each signal, with its result as the only signal and its contribution to the router."""
+        """Return each signal, with its threshold in the router, and with its result as the only signal."""
         found: list[SignalPart] = []
         for name in self._seen:
             when = thresholds(self._fit([name]))
@@ -512,8 +514,8 @@ def defined(rows: Sequence[QuestionRow]) -> list[QuestionRow]:
 
 
 def is_router_worthwhile(half: HalfPart, limits: RouterLimits, p95_ms: float | None) -> bool:
-    """Return whether a router pays off. It must not lose more than allowed, be significantly better than random
-    escalation, and meet the latency limit.
+    """Return whether a router pays off: it escalates some questions, loses no more than allowed, is significantly
+    better than random escalation, and meets the latency limit.
     """
     low, beats = half.near_change.low, half.above_random.low
     in_time = limits.slo_ms is None or (p95_ms is not None and p95_ms <= limits.slo_ms)

@@ -383,8 +383,8 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
         return KeyFigure.in_points(label, (each.mean, each.low, each.high))
 
     def main_table(self, found: IndexFindings) -> Table | None:
-        """Return the table of the efforts tried for the first tuned index, or else of the points that reach the
-        constraint. Without these tables, return that of the measured points.
+        """Return the table of the efforts tried for the first tuned index. Without tuning, return the table of the best
+        points that reach the constraint, or else of the points with a mean recall in `BAND`.
         """
         names = [robustness(delta) for delta in found.deltas]
         chosen = (*map(_tuned_section, found.tuned), *([] if found.front is None else [_front(found.front)]))

@@ -8,11 +8,12 @@ Delta from a user's answers (`delta_of`): a CSV file states which answers were c
 and correct (0 or 1). A setting is the name of an index as on the command line, for example `hnsw:ef=16`; `flat` is the
 exact search. Questions without an answer from `flat` are ignored.
 
-The verdict uses only the findings. It compares the first index with the one that differs most from it. The comparison
-uses the first K, and the first set of questions for which a comparison is possible: the user's questions come before
-the held-out passages. Among the levels of mean recall at which this set allows a comparison, it uses the one nearest to
-0.9. A share of questions counts as different if its interval excludes 0. Intervals are simultaneous over all indexes
-and deltas at one level.
+The verdict uses only the findings. It states the tuned efforts and the point chosen by the constraint, if there are
+any. Otherwise, or as its second sentence, it compares the first index with the one that differs most from it. The
+comparison uses the first K, and the first set of questions for which a comparison is possible: the user's questions
+come before the held-out passages. Among the levels of mean recall at which this set allows a comparison, it uses the
+one nearest to 0.9. Two shares of questions count as different if the interval of their difference excludes 0. Intervals
+are simultaneous over all indexes and deltas at one level.
 """
 
 from __future__ import annotations
@@ -194,8 +195,8 @@ SECOND_MS = 1000.0
 
 
 def front_of(points: Sequence[PointPart], fixed: FixedTarget, delta: float) -> FrontPart:
-    """Return how many points of the first K and set of questions reach the constraint, and their Pareto front on the
-    other two quantities.
+    """Return how many points reach the constraint, and the Pareto front of these points on the other two quantities.
+    Only points of the first K and the first set of questions are used.
     """
     mine = [point for point in points if (point.k, point.origin) == (points[0].k, points[0].origin)]
     chosen = [_chosen_part(point, delta) for point in mine]
@@ -241,7 +242,7 @@ REMEDY = "write a CSV file with qid,setting,correct; settings such as flat and h
 
 @dataclass
 class AnswerCorrectness:
-    """The user's file of correct answers, by setting and question."""
+    """Whether each answer in the user's file was correct, by setting and question."""
 
     path: Path
     by_setting: dict[str, dict[str, bool]] = field(default_factory=dict)
@@ -292,7 +293,8 @@ def delta_of(
 
     Raises:
         DataError: the file has no question that was searched and has an answer from the exact search.
-        UsageError, PrerequisiteError: a setting is not the name of an index.
+        UsageError: a setting is not the name of an index.
+        PrerequisiteError: an index cannot be built, as in `open_index`.
     """
     row_of = {qid: at for at, qid in enumerate(asked.qids)}
     recall: list[float] = []
@@ -337,7 +339,9 @@ def verdict(
     tuned: Sequence[TunedPart],
     front: FrontPart | None,
 ) -> str:
-    """Return at most two sentences: which settings to use, and how the indexes compare."""
+    """Return the first two of these sentences that exist: the tuned efforts, the point chosen by the constraint, and
+    the comparison of the indexes.
+    """
     parts = [
         *_tuned_sentences(tuned),
         *([] if front is None else [_front(front)]),

@@ -1,22 +1,22 @@
 """Measurements of indexes: points, workloads, families of indexes, and the minimum effort.
 
 A point is an index at one search effort for one K. Its measurements are the recall of the exact nearest passages for
-each question, and the speed. Each point is stored, so that an interrupted diagnosis can be resumed. Questions are timed
-one at a time on one thread, after a warm-up. Each question is timed in several rounds, and the median counts, as in
-sweeps.
+each question, and the speed. Each point is stored, so that an interrupted diagnosis can be resumed. A sample of the
+first set of questions is timed, one question at a time, on one thread, after a warm-up. Each question is timed in
+several rounds, and the median counts.
 
 A workload consists of the vectors of a corpus or a file, and sets of questions. Held-out passages are removed from the
 vectors before indexes are built and then used as queries that no index contains (in-distribution). The questions of a
 configuration are out-of-distribution, as real queries are.
 
 A family is an index with fixed settings, except for the effort. Its name lists the non-default settings, as on the
-command line: ``hnsw:m=32``. Efforts increase by a factor of about 1.4 from the smallest useful one, until the mean
-recall is sufficient for every set of questions.
+command line: ``hnsw:m=32``. Efforts increase by a factor of about 1.4 (2 while the recall is low) from the smallest
+useful one. They stop when the mean recall is sufficient for every set of questions, or no longer increases.
 
 Tuning finds the smallest effort whose loss is significantly within a limit, by increasing the effort and then
-bisecting. It uses the index that a real search would use: all vectors, at the retriever's depth. If a golden set and a
-measure are given, the loss is the decrease of this measure. Otherwise it is the share of the exact nearest passages
-that are missing.
+bisecting. If there are questions, it uses the index that a real search would use: all vectors, at the retriever's
+depth. If a golden set and a measure are given, the loss is the decrease of this measure. Otherwise it is the share of
+the exact nearest passages that are missing.
 """
 
 from __future__ import annotations
@@ -349,7 +349,9 @@ class EffortPoint:
 def points_of(
     bench: Bench, world: IndexWorkload, family: IndexFamily, k: int, settings: IndexDiagnosisConfig
 ) -> Iterator[EffortPoint]:
-    """Yield the points of one index for one K with increasing effort, until the recall is sufficient."""
+    """Yield the points of one index for one K with increasing effort, until the recall is sufficient or no longer
+    increases. If the user gave the efforts, yield a point for each of them.
+    """
     found: list[EffortPoint] = []
     efforts = family.efforts(k)
     while efforts:

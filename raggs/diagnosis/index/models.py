@@ -189,7 +189,7 @@ class RequiredRecallPart(ReportPart):
 
 
 class LowRecallPart(IndexAtEffort):
-    """The questions with the lowest recall of an index."""
+    """Questions for which the recall of an index is below a limit."""
 
     below: float = Field(description="all of these queries have a recall below this value")
     share: Annotated[float, Column("share", "score")] = Field(description="share of all queries")

@@ -2,8 +2,8 @@
 40 passages by default) and with the rank stage.
 
 `measuring` contains pools, orders, grades and findings; this module contains the diagnosis, its forecast, tables and
-plots. A dry run counts the calls with one prompt per pool exactly. It follows each ranking to the first missing answer,
-and assumes `rank.max_calls` for the rest.
+plots. If all grades are known, a dry run counts the calls with one prompt per pool exactly. It follows each ranking to
+the first missing answer, and assumes that the ranking then uses all of its `rank.max_calls`.
 """
 
 from __future__ import annotations
@@ -304,8 +304,8 @@ class JudgeDiagnosis(Diagnosis[JudgeFindings]):
         return (
             f"{plural(len(pools), 'pool')} of up to {size} passages{which}",
             f"one prompt of each: {self.config.showings} presentation orders, {self.config.repeats} calls per order",
-            f"the rank stage: {plural(self.config.rankings, 'ranking')} of each pool, {run.ordering.list_length} each, "
-            f"{run.ordering.max_calls} calls at most",
+            f"the rank stage: {plural(self.config.rankings, 'ranking')} of each pool in batches of "
+            f"{run.ordering.list_length}, at most {run.ordering.max_calls} calls per ranking",
         )
 
     def measure(self, bench: Bench) -> JudgeFindings:

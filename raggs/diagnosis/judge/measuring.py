@@ -8,7 +8,7 @@ The judge is called for missing grades, to order the complete pool by one prompt
 which a list is shown depends only on the seed, the question and the number of the presentation. Paid answers are stored
 by prompt and sample, so an interrupted diagnosis does not pay twice. A repeated ranking starts with different batches.
 
-Each figure is a mean of one value per pool, with an interval over resampled pools.
+Each figure with an interval is a mean of one value per pool. The interval comes from resampled pools.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ from raggs.stats.judge_sharpness import (
 
 
 class JudgeAnswerRow(ReportPart):
-    """A stored answer of the judge: one order of a list, or one complete ranking."""
+    """Stored answers of the judge: one order of a list, one complete ranking, or the grades of a pool."""
 
     qid: str
     sample: int = Field(description="number of the repetition or, for the rank stage, of the ranking")
@@ -73,7 +73,9 @@ class JudgeAnswerRow(ReportPart):
     )
     order: tuple[str, ...] | None = Field(description="order, best first; null if the judge returned none")
     error: str | None = None
-    scores: tuple[float, ...] = Field((), description="for a ranking: scores of the passages in `order`, in grades")
+    scores: tuple[float, ...] = Field(
+        (), description="for a ranking: scores of the passages in `order`, in grades; for grading: grades of `shown`"
+    )
     sharpness: Number = None
     position_bias: Number = Field(
         None, description="for a ranking: position bias, as the gain of the first position in grades"
@@ -166,7 +168,7 @@ class PositionBiasPart(ReportPart):
 
     toward: PoolsPart = Field(description="one prompt: share of reversed pairs won by the passage shown first")
     single: PoolsPart = Field(description="one prompt: gain of the first position over the last, in grades")
-    first: PoolsPart = Field(description="rank stage: share of number of batches won by the passage shown first")
+    first: PoolsPart = Field(description="rank stage: share of batches won by the passage shown first")
     fair_first: float
     ranked: PoolsPart = Field(description="rank stage: gain of the first position over the last, in grades")
 
@@ -218,7 +220,7 @@ def pools_of(bench: Bench, run: RunConfig, count: int, size: int) -> list[QueryP
     random.
 
     Raises:
-        PrerequisiteError: no pool has five passages, or every retriever uses paid models.
+        PrerequisiteError: no pool has at least five passages, or every retriever uses paid models.
     """
     golden = bench.golden if bench.has("golden") else None
     if isinstance(golden, RunGolden):
@@ -263,7 +265,7 @@ def _pool_above_floor(pool: QueryPool, floor: int) -> QueryPool:
 
 
 def _graded_head(found: GoldenQuery, size: int) -> QueryPool | None:
-    """Return the first passages of a pool that have their own grade."""
+    """Return the first passages of a pool that have a grade and are not duplicates; None without the query's text."""
     if found.query is None:
         return None
     texts = {passage.doc_id: passage for passage in found.pool}
@@ -391,7 +393,7 @@ async def one_prompt(judge: Judge, pools: Sequence[QueryPool], plan: RepeatPlan)
 
 
 async def grades_of(judge: Judge, pools: Sequence[QueryPool]) -> list[JudgeAnswerRow]:
-    """Return the grades of ungraded pools as `scores`; if the judge failed on a passage, it gets the lowest grade."""
+    """Return the grades of ungraded pools as `scores`. A passage on which the judge failed gets the lowest grade."""
 
     async def grade(pool: QueryPool) -> JudgeAnswerRow:
         said = await asyncio.gather(*(judge.grade(pool.query, passage) for passage in pool.passages))

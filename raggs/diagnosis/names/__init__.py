@@ -210,8 +210,8 @@ MORE_QUESTIONS_ADVICE = "First increase --questions and --runs"
 
 
 def blind(subject: SubjectPart) -> bool:
-    """Return whether the scorer cannot distinguish names in this language. If so, changes of the margin are
-    meaningless.
+    """Return whether the scorer hardly distinguishes names in this language: too many test cases have a small margin.
+    If so, changes of the margin are meaningless.
     """
     return subject.small > MAX_SMALL_MARGIN_SHARE
 
@@ -287,8 +287,8 @@ class NamesDiagnosis(Diagnosis[NamesFindings]):
 
     Each question names a person and a topic, and has five candidates: the right one, two with other people, one on
     another topic, and one with another person and another topic. Ten changes of the texts show what an embedder or
-    reranker relies on. If you pass a golden set, those of its questions that contain names are also changed and
-    searched for again.
+    reranker relies on. If you pass a golden set, the names in its questions and passages are also changed, and the
+    passages are searched again.
     """
 
     Config = NamesConfig

@@ -6,14 +6,14 @@ topics and wordings. The draws depend only on the seed, the language, and the nu
 increase the number of runs or questions, the existing ones therefore do not change.
 
 Names and topics come from raggs' own lists or from two fields of a corpus. raggs' lists contain names of many origins,
-with diacritics, hyphens, particles and apostrophes. They contain the same topics in each language. Names that are
-common in countries of the language make up half of the draws.
+with diacritics, hyphens, particles and apostrophes. They contain the same topics in each language. About half of the
+drawn names are common in countries of the language.
 
 The names that occur in a text are either those of a corpus field, or are found by this rule: two to four consecutive
-words with a capital first letter. Particles (van, de la) between them are allowed, initials count as words, and a first
-word that only starts sentences ("What") is dropped. Places and titles of two capitalised words therefore also count as
-names, but a name of one word does not. If such a sequence in a question does not occur in any passage, its longest end
-that does is used.
+words with a capital first letter. Particles (van, de la) between them are allowed, and initials count as words.
+Function words at the start, such as "What", are dropped. Places and titles of two capitalised words therefore also
+count as names, but a name of one word does not. If such a sequence in a question does not occur in any passage, its
+longest end that does is used.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class NamesConfig(DiagnosisConfig):
         True, description="also change and search the queries of the golden set that contain names"
     )
     cutoff: Annotated[int, Flag(value="K")] = Field(
-        10, ge=1, le=1000, description="cutoff of N-Recall4+ on the golden set"
+        10, ge=1, le=1000, description="cutoff of N-Recall4+ (recall if grades are not 1 to 5) on the golden set"
     )
     most_passages: int = Field(
         20_000, ge=100, description="maximum number of passages that are searched; judged passages are always included"
@@ -129,7 +129,7 @@ class MarginPart(ReportPart):
 
     value: Number = Field(description="mean over repetitions")
     sd: Number = Field(description="standard deviation over repetitions")
-    run_low: Number = Field(description="95% interval over runs")
+    run_low: Number = Field(description="95% interval over repetitions")
     run_high: Number
     low: Number = Field(description="95% interval over resampled questions")
     high: Number
@@ -343,7 +343,9 @@ def corpus_lists(rows: Iterable[tuple[str, str]], fields: tuple[str, str]) -> Na
 
 
 def field_text(metadata: Mapping[str, object], field: str) -> str | None:
-    """Return a field's metadata, if it is a text or a list, which is joined; None for other values and missing ones."""
+    """Return a metadata field as text. The items of a list are joined by `NAME_SEPARATOR`. If the field is missing or
+    has another type, return None.
+    """
     value = metadata.get(field)
     if isinstance(value, str):
         return value
@@ -507,7 +509,9 @@ def field_rows(passages: Passages, name_field: str, topic_field: str) -> list[tu
 
 
 def field_of(passage: Passage, field: str) -> str | None:
-    """Return a field of a passage; None if it is missing, empty, or not a text. The texts of a list are joined."""
+    """Return a field of a passage: its title, its text, or a metadata field as in `field_text`. If the title or text is
+    empty, or the metadata field has no text, return None.
+    """
     if field in ("title", "text"):
         return (passage.title if field == "title" else passage.text) or None
     return field_text(passage.metadata, field)

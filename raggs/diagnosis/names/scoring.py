@@ -1,13 +1,13 @@
 """Score bundles, compute their name margins, and apply the same changes to a golden set.
 
-Embedders and rerankers score the bundles; each distinct text is embedded once. The scores of each scorer in each
-language under each perturber are stored, so that an interrupted diagnosis can be resumed. Texts are cleaned as in runs,
-except if raw texts are requested. The findings are margins, their changes, and whether the changes are within their
-limits.
+Embedders and rerankers score the bundles. The scores of each scorer in each language under each perturber are stored,
+so that an interrupted diagnosis can be resumed. Texts are cleaned as in runs, unless raw texts are requested. The
+findings are margins, their changes, and whether the changes are within their limits.
 
-On a golden set, a perturber changes the questions that contain names, and all names in the passages. For example, a
-mask replaces every person. The rule for names is in `raggs.diagnosis.names.models`. Search is dense and exact over all
-passages. The result is the change of recall, and how well the change of the name margin predicts it.
+On a golden set, a perturber changes the questions that contain names, and the names in the passages. For example, a
+mask replaces every person. The rule for names is in `raggs.diagnosis.names.models`. Search is dense and exact. It
+covers all passages or, if there are more than `most_passages`, the judged ones and a random sample of the others. The
+result is the change of recall, and how well the change of the name margin predicts it.
 """
 
 from __future__ import annotations
@@ -117,8 +117,7 @@ class NameScorer(ABC):
 
 
 class _VectorReader:
-    """Vectors of texts. Each distinct text is embedded once. The vectors of the first call are reused by all later
-    calls.
+    """Vectors of texts. A call embeds each distinct text once. All later calls reuse the vectors of the first call.
 
     Args:
         clean: cleans texts before they are compared.
@@ -280,7 +279,9 @@ def mean_part(found: MarginMean) -> MarginPart:
 
 
 def is_within_limit(percent: MarginPart, family: ChangeFamily, least: float, most: float) -> bool | None:
-    """Return whether a change is within its limit; None if its interval over questions contains the limit."""
+    """Return whether a change is within its limit. If its interval over questions contains the limit or is undefined,
+    return None.
+    """
     low, high = percent.low, percent.high
     if low is None or high is None:
         return None

@@ -267,11 +267,9 @@ def _regained_text(part: MeanPart, language: str = "") -> str:
 
 MIN_IDEAL_TEXTS = 5  # minimum number of questions in a language for a comparison
 MAX_EXAMPLES = 2  # number of example questions per language and noise level
-SAMPLE = 200  # number of passages from which the number of tokens is estimated
 NO_GOLDEN = "Nothing was searched: no golden set (pass --golden RUN|FILE)."
 NO_CORPUS = "Nothing was searched: the corpus of the golden set is unknown (pass --config FILE)."
 NOT_WANTED = "Nothing was searched: --cosine-only."
-REWRITE = "rewrite"  # name of the diagnosis in the ledger
 
 
 class NoiseDiagnosis(Diagnosis[NoiseFindings]):

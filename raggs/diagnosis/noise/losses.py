@@ -191,7 +191,7 @@ def questions_of(bench: Bench, languages: Sequence[str]) -> SearchedQuestions:
 
 
 def measures_of(scale: GradeScale, cutoffs: Sequence[int]) -> tuple[str, ...]:
-    """Return the measures: for grades from 1 to 5 those of the paper, otherwise recall and nDCG."""
+    """Return the measures at all cutoffs: N-Recall4+ and RA-nWG for grades from 1 to 5, otherwise recall and nDCG."""
     names = ("n_recall4", "ra_nwg") if scale.golden else ("recall", "ndcg")
     return tuple(f"{name}@{k}" for name in names for k in cutoffs)
 
@@ -218,7 +218,7 @@ class NoiseLosses:
                 self._values[at] = {measure: found.column(measure)[rows] for measure in measures}
 
     def ends(self) -> Iterator[NoiseEndToEndPart]:
-        """Yield the results by system, measure, level and rewriter."""
+        """Yield the result of each system for each level, rewriter and measure."""
         seed = self._bench.seed
         for (system, level, rewriter), values in self._values.items():
             plain, noisy = self._values[system, 0, NO_REWRITER], self._values[system, level, NO_REWRITER]
@@ -238,7 +238,7 @@ class NoiseLosses:
                 )
 
     def shuffles(self) -> Iterator[ShufflePart]:
-        """Yield the similarity to the unchanged questions' lists, by system, level, rewriter and cutoff."""
+        """Yield the similarity to the lists of the unchanged questions, for each system, level, rewriter and cutoff."""
         for (system, level, rewriter), lists in self._found.items():
             plain = self._found[system, 0, NO_REWRITER]
             first, second = ([found[qid] for qid in self._qids] for found in (plain, lists))

@@ -1,9 +1,9 @@
 """Settings, findings and cosine measurements of the diagnosis of noise. An undefined number is null.
 
 Questions come from raggs or from a golden set. Each has an ideal text, which answers it best; in a golden set, this is
-the passage with the highest grade. Noise is added to the questions. They are then cleaned and rewritten as in a run, in
-the same language and with the same rewriter. Cosines of noisy and rewritten questions with their ideal texts are
-measured by embedder, language, level and rewriter.
+the passage with the highest grade. Noise is added to the questions. They are then cleaned as in a run, and rewritten by
+each of the given rewriters. Cosines of noisy and rewritten questions with their ideal texts are measured for each
+embedder, language, level and rewriter.
 """
 
 from __future__ import annotations
@@ -425,9 +425,7 @@ class Cosines:
                     self._vectors(NoiseCondition(level, spec, draw))
 
     def _mean(self, condition: NoiseCondition) -> Floats:
-        """Return the mean over the draws of noise, shape (questions,). The number of draws is the same with and without
-        a rewriter.
-        """
+        """Return the mean over the draws of noise, shape (questions,)."""
         draws = range(self._config.draws if condition.level else 1)
         drawn = [self._values(NoiseCondition(condition.level, condition.rewriter, draw)) for draw in draws]
         return np.asarray(np.mean(drawn, axis=0))

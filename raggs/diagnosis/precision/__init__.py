@@ -198,9 +198,10 @@ class PrecisionConfig(DiagnosisConfig):
 class PrecisionDiagnosis(Diagnosis[PrecisionFindings]):
     """Measure the effect of 16-bit scores: ties, ranges, reversals, label leaks.
 
-    Scores are computed in f32, f16 and bf16, with and without the last step in
-    float32 (HPS). Each measure is reported with ties in file order, as the mean
-    over all orders of ties, and as the minimum and maximum over these orders.
+    Scores are computed in f32, f16 and bf16. If the last step is known, they are
+    also computed in 16 bits with this step in float32 (HPS). Each measure is
+    reported with ties in file order, as the mean over all orders of ties, and as
+    the minimum and maximum over these orders.
     """
 
     Config = PrecisionConfig

@@ -1,4 +1,4 @@
-"""Findings and measurements of the diagnosis `precision`. Scores are in 0 to 1; an undefined number is null.
+"""Findings and measurements of the diagnosis `precision`. Measures are in 0 to 1; an undefined number is null.
 
 Ranked lists with scores at each precision come from dense retrieval, rerankers or run files. The rows of a list are in
 the order of the corpus, or of the lines of the file. The "oblivious" score is computed with equal scores in this order.

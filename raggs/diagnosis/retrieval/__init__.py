@@ -354,7 +354,7 @@ class RetrievalDiagnosis(Diagnosis[RetrievalFindings]):
         return table_of(found.systems, "name", "mean", "failures", measure=found.measure, failing=failing)
 
     def plots(self, found: RetrievalFindings) -> Mapping[str, str]:
-        """Return one plot per system, with the effect of each trait."""
+        """Return one plot per system that has traits, with the effects of at most `PLOTTED` of them."""
         drawn = {}
         for position, system in enumerate(found.systems, start=1):
             parts = [part for part in found.traits if part.system == system.name]

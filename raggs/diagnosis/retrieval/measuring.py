@@ -2,7 +2,7 @@
 
 Each system is scored once. The result is its values of the measure, and the quantities that rules use, per question. A
 system is a run file, a retriever of the golden set's run, or the values of an earlier `raggs eval`. Such values contain
-no lists, so only their changes against the baseline can be analysed.
+no lists, so the only rules that apply to them are those on changes against the baseline.
 
 Each rule for lists is a row of a table: its conditions, its sentence, and the recommended change. Quantities are means
 over questions: losses in points of the measure, shares of ranks or of relevant passages, changes against the baseline,
