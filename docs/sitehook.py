@@ -7,6 +7,8 @@ folder leads to a generated page with its contents. docs/generate.py makes the p
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import re
 import sys
@@ -33,7 +35,7 @@ PAGES = (
     "benchmarks/results/*.md",
     "skills/*/*.md",
 )
-PICTURES = ("docs/**/*.svg", "docs/**/*.png")
+PICTURES = ("docs/**/*.svg", "docs/**/*.png", "docs/site.css")
 LINK = re.compile(r"\]\((?!\w+:)([^)#\s]+)\)")
 
 
@@ -82,6 +84,28 @@ def _led(page: str, link: re.Match[str], shown: set[str]) -> str:
 
 
 def _listing(path: Path) -> str:
+    if path.suffix == ".ipynb":
+        return _notebook(json.loads(path.read_text(encoding="utf-8")))
     files = sorted(each for each in path.iterdir() if each.is_file()) if path.is_dir() else [path]
     parts = (f"## {each.name}\n\n````{each.suffix[1:]}\n{each.read_text(encoding='utf-8')}\n````" for each in files)
     return "\n\n".join((f"# {path.relative_to(ROOT).as_posix()}", *parts)) + "\n"
+
+
+def _notebook(notebook: dict[str, Any]) -> str:
+    """Return the cells of a notebook with their stored outputs: pictures, tables and printed text."""
+    parts = []
+    for cell in notebook["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"````python\n{source}\n````")
+        for output in cell.get("outputs", ()):
+            data = {kind: "".join(text) for kind, text in output.get("data", {}).items()}
+            if svg := data.get("image/svg+xml"):
+                label = re.search(r'aria-label="([^"]*)"', svg)
+                link = f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
+                parts.append(f'<img alt="{label[1] if label else ""}" src="{link}">')
+            elif "text/html" in data:
+                parts.append(data["text/html"])
+            else:
+                text = data.get("text/plain") or "".join(output.get("text", ()))
+                parts.append(f"````text\n{text.rstrip()}\n````")
+    return "\n\n".join(parts) + "\n"
