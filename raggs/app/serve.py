@@ -432,8 +432,8 @@ def _note(folder: Path, drawn: Draw | None) -> None:
 
 
 def offer_sentence(served: ServedReview) -> str:
-    """Return what the page offers for labelling, such as `40 passages of 8 questions`."""
-    return f"{plural(served.passages, 'passage')} of {plural(served.questions, 'question')}"
+    """Return what the page offers for labelling, such as `40 passages of 8 queries`."""
+    return f"{plural(served.passages, 'passage')} of {plural(served.questions, 'query')}"
 
 
 def _check(request: ServeRequest) -> None:

@@ -90,7 +90,7 @@ def test_it_ends_in_peace(run: Path, tmp_path: Path, number: int) -> None:
         assert process.stderr is not None
         told = process.stderr.read()
     assert "Traceback" not in told
-    assert "1,000 passages of 40 questions" in told
+    assert "1,000 passages of 40 queries" in told
     assert "token" not in told, "an address with its token is in no log"
 
 

@@ -493,3 +493,15 @@ def test_a_decision_on_its_way_is_not_called_saved_and_takes_no_further_key(brow
         ada.has("#view h1", "Nothing left to put in order")
         assert [line.kind for line in ReviewStore(tmp_path / "reviews").read()].count("order") == 1
         assert ada.complaints == []
+
+
+def test_a_key_without_effect_says_why(browser: Any, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "runs" / "demo", 1, 5)
+    with served(run, overlap=0) as address:
+        ada = Annotator(browser, address)
+        ada.press("u")
+        ada.has("#saved", "There is no earlier passage.")
+        ada.saved()
+        ada.view("Order", ".row")
+        ada.press("u")
+        ada.has("#trouble", "Nothing changed: there is no order to undo")

@@ -111,7 +111,7 @@ export async function decide(at) {
       after();
       shown();
     } catch (error) {
-      at.trouble(error.status ? said.refused(error.message) : said.offline);
+      at.trouble(error.status ? (path === "/api/settle" ? said.refused : said.unchanged)(error.message) : said.offline);
       if (error.status === 400) { // another annotator was faster
         found = await at.post("/api/differences", choice()).catch(() => found);
         shown();

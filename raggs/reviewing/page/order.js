@@ -237,7 +237,7 @@ export async function order(at) {
       shown();
       window.scrollTo(0, 0);
     } catch (error) {
-      at.trouble(error.status ? said.refused(error.message) : said.offline);
+      at.trouble(error.status ? (path === "/api/order" ? said.refused : said.unchanged)(error.message) : said.offline);
     }
     sending(false);
   }

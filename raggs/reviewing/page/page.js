@@ -38,6 +38,15 @@ function trouble(text) {
 const fault = (error) => trouble(error.status === 403 ? words().closed : error.status ? words().refused(error.message) : words().offline);
 const tell = (text) => { $("told").textContent = text; };
 
+// A short notice in place of "saved", also for screen readers.
+function notice(text) {
+  tell(text);
+  $("saved").textContent = text;
+  $("saved").classList.add("notice");
+  setTimeout(() => { $("saved").classList.remove("notice"); standing(); }, 2500);
+}
+
+
 function labelled(button, text, key) {
   button.replaceChildren(...keyed(text, null, key).childNodes);
   button.setAttribute("aria-keyshortcuts", key);
@@ -199,7 +208,7 @@ function give(grade) {
   const entry = current();
   if (!entry || $("work").hidden) return;
   const now = performance.now();
-  if (grade === page.last.grade && now - page.last.at < DOUBLE) { tell(words().doubled); return; }
+  if (grade === page.last.grade && now - page.last.at < DOUBLE) { notice(words().doubled); return; }
   page.last = { grade, at: now };
   const { item } = entry.view, note = $("words").value.trim(), correct = entry.grade !== undefined;
   if (!correct || entry.grade !== grade || (entry.note || "") !== note) {
@@ -242,7 +251,7 @@ async function back() {
   if (page.view !== "grade") return;
   if (page.opened) { page.opened = false; turn("own"); return; }
   if (!page.at) await older();
-  if (!page.at) { tell(words().noEarlier); return; }
+  if (!page.at) { notice(words().noEarlier); return; }
   page.at -= 1;
   render();
 }
@@ -265,7 +274,7 @@ async function undo() {
   const shown = page.trail[page.at];
   let entry = shown?.grade !== undefined ? shown : page.trail.findLast((each) => each.grade !== undefined);
   if (!entry) { await older(); entry = page.trail.at(-1); }
-  if (!entry) { tell(words().noEarlier); return; }
+  if (!entry) { notice(words().noEarlier); return; }
   if (!page.waiting.unsent(entry.id)) page.waiting.add("/api/undo", { ...me(), item: entry.view.item });
   if (entry.note) draft(entry.view.item, entry.note);
   page.opened = false;

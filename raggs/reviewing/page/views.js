@@ -16,6 +16,9 @@ const table = (caption, head, rows, shade = () => "") =>
       el("thead", {}, el("tr", {}, ...head.map((cell, place) => el("th", { scope: "col", textContent: cell, className: place ? shade(null, place - 1) : "" })))),
       el("tbody", {}, ...rows.map((row, line) => el("tr", {}, ...row.map((cell, place) => el(place ? "td" : "th", { textContent: cell ?? "–", ...(place ? { className: shade(line, place - 1) } : { scope: "row" }) })))))));
 
+// A number as the language of the page writes it.
+const decimal = (value) => String(value).replace(".", document.documentElement.lang === "fr" ? "," : ".");
+
 const level = (figure) => (figure.value === null ? null : LEVELS.find(([limit]) => figure.value < limit)[1]);
 
 // How many shared passages the interval needs: 0 if it is narrow enough, null if unknown.
@@ -56,8 +59,8 @@ function copyAddress(said) {
 async function agree(at) {
   const said = at.words();
   const found = await at.post("/api/agreement", at.me());
-  const told = (figure) => (figure.value === null ? "–" : figure.value.toFixed(2));
-  const range = (figure) => (figure.low === null ? "–" : `${figure.low.toFixed(2)} … ${figure.high.toFixed(2)}`);
+  const told = (figure) => (figure.value === null ? "–" : decimal(figure.value.toFixed(2)));
+  const range = (figure) => (figure.low === null ? "–" : `${decimal(figure.low.toFixed(2))} … ${decimal(figure.high.toFixed(2))}`);
   const columns = [(each) => each.who, (each) => each.graded, (each) => each.unsure || null, (each) => each.mean, (each) => each.lenient, (each) => each.again || null, (each) => share(each), (each) => each.drift];
   const share = (person) => (person.again ? `${person.same} / ${person.again}` : null);
   const pairs = (rows) => {
@@ -92,7 +95,7 @@ function people(said, rows, columns) {
   const here = columns.map((_, place) => place).filter((place) => rows.some((each) => columns[place](each) !== null));
   const means = here.map((place) => said.columnsMean[place]).filter(Boolean);
   return [
-    table(said.people, here.map((place) => said.columns[place]), rows.map((each) => here.map((place) => columns[place](each)))),
+    table(said.people, here.map((place) => said.columns[place]), rows.map((each) => here.map((place) => (typeof columns[place](each) === "number" ? decimal(columns[place](each)) : columns[place](each))))),
     means.length ? el("p", { className: "soft", textContent: means.join(" ") }) : "",
   ];
 }
