@@ -225,7 +225,7 @@ def _check_judged(run: OpenedRun, drawn: set[Item]) -> None:
     for record in run.typed("judge", JudgeRecord):
         if (by_people(record) or without_human_grade(record) is not record) and (record.qid, record.doc_id) in drawn:
             raise DataError(
-                "the grades of the run are human labels, so they do not show the errors of the judge",
+                "grades of drawn passages are human labels, so they do not show the errors of the judge",
                 where=run.folder,
                 remedy="use a run that was graded only by the model",
             )

@@ -176,7 +176,7 @@ def lineage_sentences(old: GoldenSide, new: GoldenSide) -> Iterator[str]:
         yield f"{word} is {side.part.version}"
         before = None if earlier.manifest is None else earlier.manifest.version
         if before == lineage.parent:
-            yield f"{other} is its parent: carried labels are equal in both sets, so only labels made for {word} differ"
+            yield f"{other} is its parent: carried labels are equal in both sets; labels made for {word} may differ"
         elif before in lineage.ancestors:
             yield f"{other} is {lineage.ancestors.index(before) + 2} versions before {word}"
 

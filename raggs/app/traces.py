@@ -300,9 +300,9 @@ def import_sentences(found: TraceImportResult) -> Iterator[str]:
     if len(counts.retrievers) > 1:
         yield f"retrievers: {_counts(dict(counts.retrievers.most_common(5)))}; to choose one, pass --retriever NAME"
     if counts.distances:
-        yield "scores are distances; the run file has them negated"
+        yield "scores rise with the rank in most lists, so they are distances; run files have them negated"
     if counts.unordered:
-        yield f"{plural(counts.unordered, 'list')} without scores in their order: the rank is the score"
+        yield f"{plural(counts.unordered, 'list')} without scores in falling order: the negated rank is the score"
     if found.in_golden is not None:
         yield f"golden set: {found.in_golden[0]:,} of {plural(found.in_golden[1], 'query')} in the log"
     if found.latency_ms is not None:

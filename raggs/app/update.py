@@ -372,8 +372,8 @@ def _notes(parent: OpenedRun, services: RunServices, passages: PassageMatches, *
     if passages.reused:
         shown = ", ".join(passages.reused[:MAX_SHOWN_IDS]) + (", …" if len(passages.reused) > MAX_SHOWN_IDS else "")
         yield (
-            f"{plural(len(passages.reused), 'id')} now name other texts ({shown}) and keep no label; give new passages "
-            "new ids"
+            f"{plural(len(passages.reused), 'id')} with unrelated new texts ({shown}): their labels are not carried "
+            "over; give new passages new ids"
         )
     judge, made = services.judge.name, parent.manifest.stages["judge"]
     if made.judge != judge:

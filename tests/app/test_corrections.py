@@ -70,7 +70,7 @@ def test_a_run_that_people_graded_themselves_cannot_be_corrected(made: Project, 
         each.model_copy(update={"judge": "human: ada"}) for each in read_records(run / "judge.jsonl", JudgeRecord)
     ]
     write_artifact(run / "judge.jsonl", records)
-    with pytest.raises(DataError, match="grades of the run are human labels"):
+    with pytest.raises(DataError, match="grades of drawn passages are human labels"):
         drawn_labels(open_run(run), tmp_path / "reviews")
 
 

@@ -85,7 +85,7 @@ def test_the_plan_is_printed_and_nothing_is_written(own: tuple[Project, LLMServe
     assert server.count == before
     assert sorted((project.folder / "runs").iterdir()) == folders
     assert "labels are carried over" in shown.stdout
-    assert "1 id now name other texts" in shown.stdout.replace("\n", " ")
+    assert "1 id with unrelated new texts" in shown.stdout.replace("\n", " ")
     assert "next: raggs update" in shown.stdout
     assert len(shown.stdout.splitlines()) <= 25
     assert len(shown.stdout.split()) <= 200
