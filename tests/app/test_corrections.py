@@ -97,7 +97,7 @@ def test_scores_are_corrected(made: Project, tmp_path: Path) -> None:
 def test_what_has_no_texts_or_other_passages_is_refused(made: Project, tmp_path: Path) -> None:
     asked = AnalysisRequest(reviews=tmp_path)
     runs = (str(made.run),)
-    with pytest.raises(UsageError, match="contain no texts"):
+    with pytest.raises(UsageError, match="need the texts of a run"):
         evaluate(EvalRequest(JudgedFiles(made.folder / "qrels.txt", runs), PRECISION, analyses=asked))
     projected = JudgedFiles(made.run, runs, ProjectionRequest())
     with pytest.raises(UsageError, match="do not apply to projected"):
