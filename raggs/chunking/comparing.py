@@ -53,7 +53,7 @@ class ChunkStudy:
         documents, asked: the documents, and the questions about them.
         cuts: chunks by chunker.
         embeddings: embedding functions by embedder.
-        cutoffs: numbers of chunks to retrieve.
+        cutoffs: numbers of chunks to retrieve; `MIN` for as many as overlap a reference excerpt.
         baseline: name of the system that the other systems are compared with; None for the first system.
         unit: unit in which lengths are measured.
         compat: whether to follow the code of Chroma's report instead of its formulas.

@@ -1,7 +1,7 @@
 """Display of the chunks of a corpus: position and size of each chunk, and the sentences that chunk boundaries split.
 
-A boundary splits a sentence if no sentence ends there and the line continues after the boundary. Nothing is written.
-Nothing is embedded, except by chunkers that need an embedder.
+A boundary splits a sentence if no sentence ends there and the line continues after the boundary. No texts are embedded,
+unless the chunker needs an embedder.
 
 The report has one row per file or, for a single file, one row per chunk. It also has a histogram of sizes. The HTML
 page is self-contained: sizes, a histogram, and every text with its chunks. Texts of documents are untrusted, so the
@@ -98,7 +98,7 @@ def _find_document(file: str, names: Sequence[str], corpus: CutCorpus) -> str:
 
 
 def _relative_names(file: str, place: Path | str) -> Iterator[str]:
-    """Yield a path that a shell completed, converted to a path relative to the folder."""
+    """Yield the path `file` relative to the folder, if it is inside the folder. A shell may have completed the path."""
     path, folder = Path(file).absolute(), Path(place).absolute()
     for one, other in ((path, folder), (path.resolve(), folder.resolve())):
         if one.is_relative_to(other):
@@ -202,7 +202,7 @@ MARKUP = "#*->| "  # Markdown characters that are omitted from the start of a ch
 def summarise_cuts(report: CutReport, *, whole: bool, command: str, page: bool = False) -> Summary:
     """Return the default output of `raggs chunks show`.
 
-    If the table cannot contain all rows, it contains those with chunks that end within a sentence first.
+    If there are too many rows for the table, rows with chunks that end within a sentence take precedence.
 
     Args:
         report: the chunks.

@@ -48,7 +48,7 @@ def lay_out(report: ChunkReport, *, full: bool = False) -> ReportDocument:
 DECIDING = "iou"  # measure of the headline: it is low both if chunks are too short and if they are too long
 TEST = "randomisation"
 MAX_SUMMARY_ROWS = 10  # maximum number of systems in the default output
-MAX_NAMED = 2  # maximum number of tied systems that the headline names
+MAX_NAMED = 2  # number of tied systems that the headline names if more than three are tied
 MAX_NOTE = 160  # maximum characters of the note in the default output
 
 
@@ -338,7 +338,7 @@ def _interval(part: ChunkSystemPart, measure: str) -> tuple[float, float] | None
 
 
 def write_files(report: ChunkReport, folder: Path) -> list[Path]:
-    """Write all files atomically into `folder`, which is created if it does not exist. Return their paths.
+    """Write each file atomically into `folder`, which is created if it does not exist. Return the paths of the files.
 
     Raises:
         ProviderError: the folder cannot be written.

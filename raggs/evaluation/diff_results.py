@@ -1,7 +1,7 @@
 """Compare two golden sets or two runs: figures, verdicts on systems, settings, results and cost.
 
-This module sets the names of figures in tables. For figures of the judge's health, JSON files contain their paths in
-the locks of the stages.
+`health_words` names the figures of the judge's health for tables. JSON files contain the paths of these figures in the
+locks of the stages instead.
 """
 
 from __future__ import annotations
@@ -258,8 +258,8 @@ def _movers(old: ScoreColumn, new: ScoreColumn, first: str, second: str) -> tupl
 
 
 def compare_pairs(column: ScoreColumn, *, confidence: float, seed: int) -> dict[tuple[str, str], Comparison]:
-    """Return the comparison of every pair of systems, with Holm's correction over all pairs. Positive differences
-    are better.
+    """Return the comparison of every pair of systems, with Holm's correction over all pairs. If a difference is
+    positive, the first system of the pair is better.
     """
     sign = 1.0 if column.higher else -1.0
     pairs = list(combinations(column.values, 2))
@@ -415,7 +415,8 @@ class StageDiffPart(Frozen):
 
     stage: str
     result: Literal["same", "other", "one only"] = Field(
-        description="`same` if both runs wrote identical files; `one only` if one run has not finished the stage"
+        description="`same` if both runs wrote identical files, else `other`; `one only` if one run has not finished "
+        "the stage"
     )
     reasons: tuple[str, ...] = Field(description="sentences on the inputs of the stage that differ")
     first: SpentPart

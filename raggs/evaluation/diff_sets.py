@@ -1,11 +1,12 @@
 """Compare two golden sets: the report of the comparison, and the computation of its parts. A number that is not defined
 is null.
 
-The schema is versioned by `v`. Fields are added and never renamed. In every pair of values, the older set (OLD) comes
-first.
+The schema is versioned by `v`. Within a version, fields may be added, but are not renamed. In every pair of values, the
+older set (OLD) comes first.
 
-Queries and passages are compared by id and by content, so that renamed queries and passages are found. Only hashes of
-the passages' texts are kept in memory. The ids of the new set are mapped to the ids of the old set.
+Queries and passages are compared by id. If both sets contain the texts, they are also compared by content, so that
+renamed queries and passages are found. Only hashes of the passages' texts are kept in memory. The ids of renamed items
+of the new set are mapped to the ids of the old set.
 
 The comparison of two orders takes their uncertainty into account. A ranking has a score and a standard error for each
 passage. If nothing had changed, the old and the new score would differ only by random errors of this size. Draws with
@@ -250,7 +251,9 @@ class DiffReport(Frozen):
     passages: ContentPart
     grades: GradesPart | None = Field(description="null if the sets share no judgment or use different scales")
     orders: OrdersPart | None = Field(description="null if one of the sets is not ranked")
-    by_question: tuple[QuestionDiffPart, ...] = Field(description="queries that both sets judge, largest change first")
+    by_question: tuple[QuestionDiffPart, ...] = Field(
+        description="queries that both sets judge, sorted by number of changed grades, then by overlap of the orders"
+    )
     coverage: tuple[FigurePart, ...]
     cost: tuple[FigurePart, ...]
     health: tuple[FigurePart, ...]
@@ -416,10 +419,10 @@ H = TypeVar("H", bound=Hashable)
 
 
 def questions(old: GoldenSide, new: GoldenSide) -> ContentPart:
-    """Compare the queries of two sets. They are compared by text, too, if both sets contain the texts. For a set that
-    was read from files, only queries with labels are included.
+    """Compare the queries of two sets. They are compared by text, too, if both sets contain the texts.
 
-    A file of queries next to labels may also contain queries of other sets.
+    For a set that was read from files, only queries with labels are included, because its file of queries may also
+    contain queries of other sets.
     """
     known = bool(old.questions and new.questions)
     before, after = (_asked_questions(side) for side in (old, new))

@@ -1,12 +1,12 @@
-"""Gates for CI: conditions that make the command fail. They are limits on means, and no regression against an earlier
-result. Their outcomes can be written as JUnit XML.
+"""Gates for CI: conditions that a result must meet; if not, the command fails. A gate is a limit on a mean, or requires
+that a result is not worse than an earlier one. The outcomes can be written as JUnit XML.
 
-Gates are checked after all files are written, so that no result is lost if a gate fails. If a gate cannot check a
-system, a measure or a query, the gate fails, and the message names what it could not check. An outcome that unjudged
-passages could reverse is inconclusive. A setting decides whether an inconclusive gate fails.
+Gates are checked after all files are written, so that no result is lost if a gate fails. If a gate cannot compare a
+system, a measure or a query of the earlier result, it fails with a message. Queries are exempt if the judgments differ.
+An outcome that unjudged passages could reverse is inconclusive. A setting decides whether an inconclusive gate fails.
 
-The JUnit XML has one test case per gate, system and measure. Characters that XML forbids are escaped, since names come
-from users' files.
+The JUnit XML has one test case per outcome of a gate, and one per score. Characters that XML forbids are escaped, since
+names come from users' files.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ SHOWN_HASH_DIGITS = 12  # number of digits of a fingerprint that are shown
 CUTOFF = re.compile(r"@\d+")
 EARLIER_LABEL = "the earlier {}"
 Inconclusive = Literal["fail", "pass"]
-# measures that are never gated, because they do not rate quality
+# measures that do not rate quality: no check for regressions, and their limits are never inconclusive
 UNGATED = re.compile(r"(?:range|bias)\[|(?:\w+\[)?(?:holes|judged|unj)\b")
 
 
@@ -193,7 +193,7 @@ def read_report(path: Path) -> EvalReport:
         if error.errors(include_url=False)[0]["loc"] == ("golden", "digest"):
             said = "does not say by which judgments it was measured: an earlier version of raggs wrote it"
             raise DataError(said, where=path, remedy=EVALUATE_AGAIN_REMEDY) from error
-        raise DataError(first_fault(error), where=path, remedy="name an eval.json of this version of raggs") from error
+        raise DataError(first_fault(error), where=path, remedy="pass an eval.json of this version of raggs") from error
 
 
 def regression_outcomes(
@@ -208,7 +208,8 @@ def regression_outcomes(
     """Check each measure of each system for a regression: a mean drop above `drop`, or a drop that is significant and
     not negligible.
 
-    A system, a measure or a value of a query that only the earlier result has counts as a failure.
+    A system, a measure or a value of a query that only the earlier result has counts as a failure. If the judgments
+    differ, queries are exempt.
 
     Args:
         report: the result.
@@ -236,7 +237,8 @@ def regression_outcomes(
     sides = [(report, ours.name, before, theirs.name) for ours, theirs in pairs]
     if not pairs or not shared:
         what = "system" if not pairs else "measure"
-        raise DataError(f"has no {what} in common with this result", where=where, remedy="name them alike")
+        remedy = "use the same names of systems in both" if not pairs else "evaluate the same measures in both"
+        raise DataError(f"has no {what} in common with this result", where=where, remedy=remedy)
     if not any(_common(*side, measure) for side in sides for measure in shared):
         raise DataError("has no query with a value in both results", where=where, remedy="evaluate it again")
     gate = f"not worse than {where or 'the earlier result'}"
@@ -467,7 +469,7 @@ def _known_list_bounds(
 
 def _unknown_list_bounds(named: MeasureSpec, ours: ShownPassages, earlier: Flags, change: _Change) -> DifferenceBounds:
     """Return bounds of the difference if the earlier lists are not stored. The earlier value of a query with
-    unjudged passages may then be any value.
+    unjudged passages may then be any value in the measure's range.
     """
     low, high = named.measure.RANGE
     qids = ours.hits.qrels.qids

@@ -94,5 +94,5 @@ def unjudged_tops(parts: Sequence[UnjudgedTopPart]) -> str:
 
 
 def unjudged_share(share: float) -> str:
-    """Return a share as text, with two digits if it is small."""
+    """Return a share in percent as text, with two significant digits if it is below `LEAST_SHARE`."""
     return f"{share:.0%}" if share >= LEAST_SHARE else f"{100 * share:.2g}%"

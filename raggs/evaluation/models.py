@@ -1,8 +1,8 @@
 """Report of an evaluation, as in eval.json. A number that is not defined is null.
 
-The schema is versioned by `v`. Fields are added and never renamed. Some built-in analyses have their own fields. All
-other analyses store their findings in `analyses` as plain JSON, so that a report can be read even if these analyses are
-not installed.
+The schema is versioned by `v`. Within a version, fields may be added, but are not renamed. Some built-in analyses have
+their own fields. All other analyses store their findings in `analyses` as plain JSON, so that a report can be read even
+if these analyses are not installed.
 """
 
 from __future__ import annotations
@@ -122,9 +122,7 @@ class RobustnessPart(ReportPart):
 
     measure: Annotated[str, Column("recall")]
     mean: Annotated[Number, Column("mean", "score")]
-    zero: Annotated[Number, Column("zero", "score")] = Field(
-        description="share of queries without any relevant passage"
-    )
+    zero: Annotated[Number, Column("zero", "score")] = Field(description="share of queries with recall 0")
     area: Number = Field(description="area under the robustness curve, which equals the mean recall")
     shares: Annotated[Mapping[str, float], Column(">= {key}", "score")] = Field(
         description="share of queries with at least this recall"

@@ -5,8 +5,8 @@ lines): ``{"id": ..., "output": {"retrieved": [{"id", "text"}, ...]}}``. The out
 items may be ids. The cutoff of a sample is its `metadata.k`. A sample without it has the requested cutoff. Samples with
 different cutoffs are scored separately, and the results are combined into one report.
 
-The module also reads the facets of passages and which answers were correct, and finds expected answers in texts.
-Matching ignores Unicode form, case and white space.
+The module also reads files with the facets of passages, or with correct and wrong answers. It finds expected answers in
+texts; this ignores differences in Unicode form, case and amount of white space.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def merged_by_cutoff(
 ) -> EvalReport:
     """Return a report in which each sample is scored at its own cutoff, if it has one.
 
-    In this report, the measures are called ``name@k`` with the letter k, because the cutoffs differ.
+    In this report, measures with a cutoff are called ``name@k`` with the letter k, because the cutoffs differ.
 
     Args:
         judgments: expected passages of the samples.
@@ -134,7 +134,7 @@ def read_correct(path: Path) -> dict[str, dict[str, bool]]:
     for line, qid, text in _pairs(path, CORRECT):
         if text.lower() not in FLAGS:
             said = f"query {qid}: {text!r} is neither 0 nor 1"
-            raise DataError(said, where=path, line=line, remedy="1 for a correct answer")
+            raise DataError(said, where=path, line=line, remedy="write 1 for a correct answer and 0 for a wrong one")
         flags[qid] = FLAGS[text.lower()]
     return {"": flags}
 
@@ -144,7 +144,9 @@ def _by_system(path: Path) -> dict[str, dict[str, bool]]:
     flags: dict[str, dict[str, bool]] = {}
     for line, found in read_objects(path):
         system, qid, correct = found.get("system", ""), found.get("qid"), found.get("correct")
-        if not isinstance(system, str) or not isinstance(qid, str) or "correct" not in found:
+        if not isinstance(system, str):
+            raise DataError(f"system {system!r} is not text", where=path, line=line, remedy=f"expected: {ANSWERS}")
+        if not isinstance(qid, str) or "correct" not in found:
             raise DataError("has no qid or no correct", where=path, line=line, remedy=f"expected: {ANSWERS}")
         if correct is not None and correct not in (0, 1):
             said = f"query {qid}: {correct!r} is not true, false or null"
@@ -186,7 +188,7 @@ def answer_rank(answer: str, texts: Iterable[str]) -> float:
     """
     wanted = fold_text(answer)
     if not wanted:
-        raise DataError("the expected answer is empty", remedy="leave it out, or say what to look for")
+        raise DataError("the expected answer is empty", remedy="omit it, or write the text to search for")
     return next((float(rank) for rank, text in enumerate(texts, start=1) if wanted in fold_text(text)), math.inf)
 
 
@@ -231,7 +233,7 @@ def open_samples(samples: Path, outputs: Path) -> SampleSet:
     """
     wanted = dict(_samples(samples))
     if not wanted:
-        raise DataError("holds no samples", where=samples, remedy="write samples: [{id, expected_output}, ...]")
+        raise DataError("contains no samples", where=samples, remedy="write samples: [{id, expected_output}, ...]")
     lists: dict[str, list[str]] = {}
     ranks: dict[str, float] = {}
     for line, name, items in _outputs(outputs):
@@ -239,7 +241,7 @@ def open_samples(samples: Path, outputs: Path) -> SampleSet:
             raise DataError(f"sample {name} occurs twice", where=outputs, line=line, remedy="keep one")
         if name not in wanted:
             raise DataError(
-                f"{samples} has no sample {name}", where=outputs, line=line, remedy="give both the same ids"
+                f"{samples} has no sample {name}", where=outputs, line=line, remedy="use the same ids in both files"
             )
         ids = [doc_id for doc_id, _ in items]
         if len(set(ids)) < len(ids):
@@ -259,7 +261,7 @@ def open_samples(samples: Path, outputs: Path) -> SampleSet:
 
 
 def _qrels(samples: Mapping[str, ExpectedSample]) -> Qrels:
-    """Convert gains to grades. The grade is the rank of the gain among all distinct gains, and 0 for a gain of 0."""
+    """Convert gains to grades. A gain of 0 has grade 0; the smallest other gain of the file has grade 1, and so on."""
     levels = [0.0, *sorted({gain for sample in samples.values() for gain in sample.gains.values() if gain > 0})]
     high = max(len(levels) - 1, 1)
     scale = GradeScale.of(0, high, 1, dict(enumerate(levels if len(levels) > 1 else [0.0, 1.0])))
@@ -295,7 +297,7 @@ def _entries(path: Path) -> list[object]:
     found = _json(text) or load_plain(text, path)
     entries = found.get("samples") if isinstance(found, dict) else found
     if not isinstance(entries, list):
-        raise DataError("holds no list of samples", where=path, remedy="write samples: [{id, expected_output}, ...]")
+        raise DataError("contains no list of samples", where=path, remedy="write samples: [{id, expected_output}, ...]")
     return entries
 
 
@@ -342,7 +344,7 @@ def _answer(path: Path, name: str, answer: object) -> str | None:
     if not isinstance(answer, str | int | float) or isinstance(answer, bool):
         raise DataError(f"sample {name}: the answer {answer!r} is not text", where=path, remedy="quote it")
     if not fold_text(str(answer)):
-        raise DataError(f"sample {name}: the expected answer is empty", where=path, remedy="leave it out")
+        raise DataError(f"sample {name}: the expected answer is empty", where=path, remedy="omit it")
     return str(answer)
 
 

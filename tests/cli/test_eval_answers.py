@@ -199,6 +199,7 @@ def test_labels_in_a_file_have_no_texts_to_answer_from(golden: Project, server: 
     ("line", "message"),
     [
         ('{"qid": "q00"}', "has no qid or no correct"),
+        ('{"system": 3, "qid": "q00", "correct": 1}', "system 3 is not text"),
         ('{"qid": "q00", "correct": "yes"}', "is not true, false or null"),
         ('{"qid": "q00", "correct": 1}\n{"qid": "q00", "correct": 0}', "has two lines"),
     ],

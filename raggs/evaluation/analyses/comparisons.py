@@ -101,7 +101,7 @@ def compare_on(study: Study, measure: str, baseline: str | None = None) -> Seque
         baseline: name of a system [default: the first one].
 
     Returns:
-        One comparison per system. Empty for a single system, and for measures that do not rate quality, such as holes.
+        One comparison per system other than the baseline. Empty for measures that do not rate quality, such as holes.
     """
     named = next(each for each in study.scoring.measures if each.name == measure)
     if len(study.values) < 2 or not _is_compared(named):

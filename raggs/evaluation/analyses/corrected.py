@@ -260,7 +260,7 @@ class CorrectedPart(ReportPart):
     against: str | None = Field(description="name of the system whose score is subtracted; null if this is a score")
     machine: Annotated[Number, Column("judge", "score")] = Field(description="score from the judge's labels only")
     corrected: Annotated[Number, Column("corrected", "score")] = Field(
-        description="corrected score; null if too few passages were drawn"
+        description="corrected score; null if the random sample is too small"
     )
     low: Number
     high: Number

@@ -112,7 +112,7 @@ class LeaveOneOut(PartAnalysis[LeaveOneOutPart]):
             UsageError: there is only one system.
         """
         if len(systems) < 2:
-            raise UsageError("--leave-one-out needs at least two systems", remedy="name another one: --run FILE")
+            raise UsageError("--leave-one-out needs at least two systems", remedy="pass another system: --run FILE")
 
     def compute(self, study: Study) -> Sequence[AnalysisFinding[LeaveOneOutPart]]:
         """Return one finding per system on the first measure, except for derived systems and those with projected
@@ -143,7 +143,7 @@ class LeaveOneOut(PartAnalysis[LeaveOneOutPart]):
         ]
 
     def sentences(self, found: Sequence[AnalysisFinding[LeaveOneOutPart]]) -> Sequence[str]:
-        """Score and rank of each system, with and without its own contributions."""
+        """Return a sentence per system with its score and rank, with and without its unique passages."""
         return [
             f"{system} without its unique passages: {part.measure} {score(part.score)} -> {score(part.without)}, rank "
             f"{part.rank} -> {part.rank_without}{_overtaken_clause(part)}; {plural(part.alone, 'judged passage')} "

@@ -137,11 +137,11 @@ def _part(hits: Hits, measure: str, k: int, pool: int) -> BottleneckPart:
 
 
 DIGITS = 6  # number of decimals of a query's losses
-MIN_NAMED_LOSS = 0.01  # in points of the measure; smaller losses need no action
+MIN_NAMED_LOSS = 0.01  # in units of the measure; smaller losses need no action
 
 
 class WaterfallPart(ReportPart):
-    """The losses of one system on one measure. They add up to the distance from a perfect score."""
+    """The losses of one system on one measure. They add up to `perfect` minus `actual`."""
 
     measure: Annotated[str, Column("measure")]
     pool: int = Field(description="number of top passages of a system that count as its candidates")
@@ -173,7 +173,7 @@ class WaterfallPart(ReportPart):
 
 @dataclass(frozen=True)
 class Waterfall(PartAnalysis[WaterfallPart]):
-    """Decomposition of a system's loss: passages not retrieved, candidates, order, unjudged passages.
+    """Decomposition of a system's loss: passages found by no system, candidates, order, unjudged passages.
 
     Attributes:
         pool: number of top passages of a system that count as its candidates.

@@ -1,7 +1,7 @@
 """Effect of the order of passages with equal scores on each measure.
 
-The widest range is added to the notes. If ties cross the cutoff for more than 1% of the queries, the section reports
-the expected value and the range of each measure.
+The widest range of each system is added to the notes. The table contains all measures that depend on the order. If ties
+reach the cutoff for more than 1% of the queries, a sentence also recommends to report expected value and range.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from raggs.metrics.evaluate import Evaluation
 from raggs.metrics.hits import Hits
 from raggs.metrics.names import MeasureSpec
 
-REPORTED = 0.01  # Share of queries with ties at the cutoff above which (E, range) is reported.
+REPORTED = 0.01  # share of queries with ties at the cutoff, above which a sentence states (E, range)
 
 
 class TieRanges(PartAnalysis[TiePart]):
@@ -49,7 +49,9 @@ class TieRanges(PartAnalysis[TiePart]):
         return super().put(report, found).model_copy(update={"notes": (*report.notes, *notes)})
 
     def sentences(self, found: Sequence[AnalysisFinding[TiePart]]) -> Sequence[str]:
-        """(E, range) of every measure of the systems whose ties reach the cutoff of more than 1% of the queries."""
+        """Return a sentence for each system whose ties reach the cutoff for more than 1% of the queries: expected value
+        and range (E, range) of each measure.
+        """
         told: dict[str, list[TiePart]] = {}
         for system, part in found:
             told.setdefault(system, []).append(part)

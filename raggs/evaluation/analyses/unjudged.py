@@ -1,8 +1,8 @@
 """Three analyses of labels: bounds of scores with unjudged passages, pooling, and label uncertainty.
 
-Passages that no pooled system found are unjudged. With such a pooled set, ceilings are too high for the pooled systems,
-and scores are too low for new systems. The more relevant passages only one of the pooled systems found, the more
-relevant passages may be missing from the pool (Zobel 1998).
+Passages that no pooled system found are unjudged. With such a pooled set, ceilings can be too high for the pooled
+systems, and scores can be too low for new systems. The more relevant passages only one of the pooled systems found, the
+more relevant passages may be missing from the pool (Zobel 1998).
 """
 
 from __future__ import annotations
