@@ -69,6 +69,10 @@ def _scores(report: EvalReport) -> Table:
         columns = zip(*map(_task_cells, report.systems), strict=True)
         blank = [Cell("")] if partial else []
         rows += [(Cell(name), *cells, *blank) for name, cells in zip(TASK_HEAD, columns, strict=True)]
+    if any(system.latency for system in report.systems):
+        columns = zip(*map(_latency_cells, report.systems), strict=True)
+        blank = [Cell("")] if partial else []
+        rows += [(Cell(name), *cells, *blank) for name, cells in zip(LATENCY_ROWS, columns, strict=True)]
     return Table(head, tuple(rows))
 
 
@@ -157,6 +161,7 @@ TABLE_MEASURES = ("ndcg", "recall", "mrr", "holes", "ra_nwg")
 MAX_SENTENCES = 2  # up to this number, each comparison has its own sentence; more comparisons are grouped by verdict
 MAX_NAMES = 3  # maximum number of systems that a sentence lists
 MAX_NAME_CHARS = 24
+LATENCY_ROWS = ("latency p50 (ms)", "latency p95 (ms)")
 TASK_HEAD = ("searches/task", "USD/task")
 MAX_WITH_TASKS = 3  # maximum number of measures next to the columns of `TASK_HEAD`
 UNJUDGED_UNKNOWN = "The labels list only relevant passages: passages without a label count as not relevant."
@@ -346,6 +351,12 @@ def _task_cells(system: SystemPart) -> tuple[Cell, Cell]:
     tasks = system.tasks
     usd = None if tasks is None else tasks.usd
     return Cell("" if tasks is None else f"{tasks.searches:.1f}"), Cell("" if usd is None else f"{usd:.4f}")
+
+
+def _latency_cells(system: SystemPart) -> tuple[Cell, Cell]:
+    """Return the median and the 95th percentile of the latency; empty if it is unknown."""
+    latency = system.latency
+    return (Cell(""), Cell("")) if latency is None else (Cell(f"{latency.p50_ms:,.0f}"), Cell(f"{latency.p95_ms:,.0f}"))
 
 
 def _limits(report: EvalReport, makers: Mapping[str, bool]) -> Iterator[str]:

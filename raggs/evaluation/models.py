@@ -186,6 +186,14 @@ class TaskSearchesPart(ReportPart):
     usd: Number = Field(description="mean cost per task in USD; null if a search states no cost")
 
 
+class SearchLatencyPart(ReportPart):
+    """Latency that a run file states."""
+
+    queries: int = Field(description="number of queries with a latency")
+    p50_ms: float = Field(description="median in milliseconds")
+    p95_ms: float = Field(description="95th percentile in milliseconds")
+
+
 class SystemPart(ReportPart):
     """Scores and findings of one system."""
 
@@ -202,6 +210,9 @@ class SystemPart(ReportPart):
     projection: ProjectionPart | None = None
     tasks: TaskSearchesPart | None = Field(
         None, exclude_if=not_, description="searches per task, if the lists are merged from several searches"
+    )
+    latency: SearchLatencyPart | None = Field(
+        None, exclude_if=not_, description="latency of the searches, if the run file states it (`latency_ms`)"
     )
 
 

@@ -8,12 +8,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 
 from raggs.base.judge_health import sources_words
 from raggs.base.text import plural
 from raggs.base.types import Number, finite_or_none
 from raggs.evaluation.analyses import Analysis
-from raggs.evaluation.models import EvalReport, GoldenPart, ProjectionPart, ScorePart, SystemPart, TaskSearchesPart
+from raggs.evaluation.models import (
+    EvalReport,
+    GoldenPart,
+    ProjectionPart,
+    ScorePart,
+    SearchLatencyPart,
+    SystemPart,
+    TaskSearchesPart,
+)
 from raggs.evaluation.study import ScoringSettings, Study, doubt_of, harmless_note, study_systems
 from raggs.golden.judgments import Judgments
 from raggs.golden.places import Projection
@@ -171,6 +180,7 @@ def golden_part(judgments: Judgments) -> GoldenPart:
 
 
 def _system(study: Study, system: NamedSystem) -> SystemPart:
+    latency = system.run.latency
     hits, intervals = study.hits[system.name], study.values[system.name].interval
     return SystemPart(
         name=system.name,
@@ -181,6 +191,7 @@ def _system(study: Study, system: NamedSystem) -> SystemPart:
         scores={measure: score_part(interval) for measure, interval in intervals.items()},
         projection=projection_part(system.projection, hits, study.cutoff) if system.projection else None,
         tasks=None if (tasks := system.run.tasks) is None else TaskSearchesPart(searches=tasks.searches, usd=tasks.usd),
+        latency=None if latency is None else SearchLatencyPart(**asdict(latency)),
     )
 
 

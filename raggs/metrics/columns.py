@@ -482,6 +482,15 @@ class TaskSearches:
 
 
 @dataclass(frozen=True)
+class SearchLatency:
+    """Latency that a run file states for its queries: number of these queries, median and 95th percentile in ms."""
+
+    queries: int
+    p50_ms: float
+    p95_ms: float
+
+
+@dataclass(frozen=True)
 class Run:
     """Ranked lists of a system as columns, in the order of its file.
 
@@ -492,6 +501,7 @@ class Run:
         docs: passage of each row.
         note: a sentence about anomalies of the run file; empty if there are none.
         tasks: number and cost of the searches, if the lists are merged from several searches per task.
+        latency: latency of the searches; None if the file states none.
     """
 
     qids: tuple[str, ...]
@@ -500,6 +510,7 @@ class Run:
     docs: IdColumn
     note: str = ""
     tasks: TaskSearches | None = None
+    latency: SearchLatency | None = None
 
     def checked(self) -> Run:
         """Return the run after checking that scores are finite and that no query has a passage twice.

@@ -50,6 +50,7 @@ from raggs.base.types import as_object, as_text
 if TYPE_CHECKING:
     from raggs.metrics.columns import GradeScale
 
+LATENCY = "latency_ms"  # optional column of run files, repeated in each row of a query
 QRELS = ("qid", "0", "docid", "grade")
 RUN = ("qid", "Q0", "docid", "rank", "score", "tag")
 NESTED_REMEDY = "write {qid: {doc_id: number}}"
@@ -69,7 +70,7 @@ class Shape(Enum):
 class NumberCell(NamedTuple):
     """A number for a query and a passage, as text; `line` is 0 for formats without lines.
 
-    `rank` is the rank in the file, or empty.
+    `rank` is the rank in the file, or empty. `latency` is the latency of the search in ms, or empty.
     """
 
     line: int
@@ -77,6 +78,7 @@ class NumberCell(NamedTuple):
     doc_id: str
     value: str
     rank: str = ""
+    latency: str = ""
 
 
 def shape_of(path: Path, columns: ColumnNames = NO_COLUMNS) -> Shape:
@@ -109,13 +111,13 @@ def table_cells(path: Path, columns: ColumnNames = NO_COLUMNS, *, graded: bool) 
             query occurs twice.
     """
     required = LABEL_ROLES if graded else RUN_ROLES
-    roles = required if graded else (*RUN_ROLES, "rank")
+    roles = required if graded else (*RUN_ROLES, "rank", LATENCY)
     seen = SeenPairs(path)
     for number, cells in open_table(path, roles, required, columns).rows:
         qid, doc_id, value = (cells[role].strip() for role in required)
         check_ids(path, number, qid, doc_id)
         seen.note(qid, doc_id, number)
-        yield NumberCell(number, qid, doc_id, value, cells.get("rank", "").strip())
+        yield NumberCell(number, qid, doc_id, value, cells.get("rank", "").strip(), cells.get(LATENCY, "").strip())
 
 
 def line_cells(path: Path, columns: ColumnNames = NO_COLUMNS, *, graded: bool) -> Iterator[NumberCell]:
@@ -131,15 +133,15 @@ def line_cells(path: Path, columns: ColumnNames = NO_COLUMNS, *, graded: bool) -
             the numbers.
     """
     required = LABEL_ROLES if graded else RUN_ROLES
-    known = ObjectColumns(path, required if graded else (*RUN_ROLES, "rank"), columns, required)
+    known = ObjectColumns(path, required if graded else (*RUN_ROLES, "rank", LATENCY), columns, required)
     seen = SeenPairs(path)
     for number, row in read_objects(path):
         cells = known.cells(row, number)
         qid, doc_id = (object_id(cells[role], path, number) for role in ("qid", "doc_id"))
         check_ids(path, number, qid, doc_id)
         seen.note(qid, doc_id, number)
-        rank = cells.get("rank")
-        yield NumberCell(number, qid, doc_id, json.dumps(cells[required[-1]]), "" if rank is None else json.dumps(rank))
+        rank, latency = ("" if (value := cells.get(role)) is None else json.dumps(value) for role in ("rank", LATENCY))
+        yield NumberCell(number, qid, doc_id, json.dumps(cells[required[-1]]), rank, latency)
 
 
 def nested_cells(path: Path) -> Iterator[NumberCell]:

@@ -33,8 +33,17 @@ from raggs.base.jsonl import raw_lines
 from raggs.base.tables import LABEL_ROLES, NO_COLUMNS, RUN_ROLES, ColumnNames, require_columns, resolve_columns
 from raggs.base.text import shorten
 from raggs.base.trec import INTEGER, Label, RankOrder, as_number, read_qrels, read_scored
-from raggs.metrics.columns import HASH_WORD_BYTES, GradeScale, IdColumn, Qrels, Run, usual_scale
-from raggs.parts.file_shapes import NumberCell, Shape, line_cells, nested_cells, replayable, shape_of, table_cells
+from raggs.metrics.columns import HASH_WORD_BYTES, GradeScale, IdColumn, Qrels, Run, SearchLatency, usual_scale
+from raggs.parts.file_shapes import (
+    LATENCY,
+    NumberCell,
+    Shape,
+    line_cells,
+    nested_cells,
+    replayable,
+    shape_of,
+    table_cells,
+)
 from raggs.parts.trajectories import has_steps, is_trajectory, read_stepped_table, read_trajectories
 
 CHUNK = 1 << 22  # bytes per chunk; the arrays of a chunk fit into the CPU cache
@@ -494,7 +503,30 @@ def _run(cells: Iterable[NumberCell], path: Path) -> Run:
     for cell, score in zip(rows, scores, strict=True):
         order.note(cell.qid, cell.rank, score)
     run = Run.from_columns([cell.qid for cell in rows], [cell.doc_id for cell in rows], scores)
-    return replace(run, note=order.checked(path))
+    return replace(run, note=order.checked(path), latency=_search_latency(rows, path))
+
+
+def _search_latency(rows: Iterable[NumberCell], path: Path) -> SearchLatency | None:
+    """Return the latency of the queries that state one; None if no query does.
+
+    Raises:
+        DataError: a latency is not a number of at least 0, or rows of a query state different ones.
+    """
+    found: dict[str, float] = {}
+    for cell in rows:
+        if not cell.latency:
+            continue
+        ms, where = as_number(cell.latency), f"query {cell.qid}: {LATENCY} {cell.latency}"
+        if not 0 <= ms < math.inf:
+            said = f"{where} is not a number of at least 0"
+            raise DataError(said, where=path, line=cell.line or None, remedy="correct the value, or remove it")
+        if found.setdefault(cell.qid, ms) != ms:
+            said = f"{where} differs from another row of the query"
+            raise DataError(said, where=path, line=cell.line or None, remedy="write one latency per query")
+    if not found:
+        return None
+    p50, p95 = np.quantile([*found.values()], [0.5, 0.95]).tolist()
+    return SearchLatency(len(found), p50, p95)
 
 
 def _score(cell: NumberCell, path: Path) -> float:
