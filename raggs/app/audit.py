@@ -3,8 +3,8 @@
 An audit reads the run directory and, if they exist, the copies of the corpus and of its indexes in the cache. It calls
 no model. The lock, the signature and the key pair are written only on request.
 
-The cache matters because a run can be correct while the data for the next run was altered: texts in the passage store,
-BM25 scores or vectors. All of these are checked. Nothing is built, and a missing copy is not a finding.
+The cache matters because a run can be correct while the data for the next run was altered. Texts in the passage store,
+BM25 scores and vectors are checked. Nothing is built, and a missing copy is not a finding.
 """
 
 from __future__ import annotations

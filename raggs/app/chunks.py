@@ -1,7 +1,7 @@
 """Chunks of documents: display, comparison of chunkers, paid chunking, cost forecasts, and offsets of excerpts.
 
-Forecasts call no model. Cached answers are counted as free and all other calls are estimated. If a document is not
-chunked yet, or its chunks depend on vectors that are not cached, texts of about the same length are used instead.
+Forecasts call no paid model. Cached answers are counted as free and all other calls are estimated. For documents
+whose chunks are not known yet, texts of about the same length are used instead.
 """
 
 from __future__ import annotations
@@ -434,7 +434,7 @@ EMBED = "embed"  # stage name in the ledger
 
 
 def forecast_chunks(request: ChunkRequest, out: Path) -> tuple[CostEstimate, ...]:
-    """Return one estimate per model and task of `eval_chunks`. No model is called and nothing is written.
+    """Return one estimate per model and task of `eval_chunks`. No paid model is called and nothing is written.
 
     Raises:
         RaggsError: a part, a file, a question or an excerpt is invalid, as in `eval_chunks`.

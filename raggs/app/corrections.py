@@ -3,8 +3,8 @@
 A grade counts only if it is blind and if the probability of drawing the passage is known. This probability is recorded
 with a draw (`raggs.parts.reviews.Draw`), and counts once all passages of the draw are labelled. Without a recorded
 draw, grades with a stored probability count. Annotators grade the representative of near-duplicates; the others get its
-grade and its probability. A run whose own grades include human labels cannot be corrected: its grades agree with the
-labels on exactly these passages, so they do not show the judge's errors on the others.
+grade and its probability. If the run's own grades of drawn passages are human labels, the run cannot be corrected:
+these grades do not show the judge's errors.
 """
 
 from __future__ import annotations

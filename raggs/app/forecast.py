@@ -103,8 +103,8 @@ def require_room(services: RunServices, config: RankConfig, texts: Sequence[str]
 
 
 def sent_for_advice(lines: Sequence[CostEstimate]) -> Iterator[str]:
-    """Yield a sentence per model with a minimum number of calls, and another one if the good judge of a cascade
-    would cost less without the cheap judge.
+    """Yield a sentence per model with a minimum number of calls, and another one if a cascade costs more than
+    its good judge without the cheap one.
     """
     for line in lines:
         if line.least is None:

@@ -1,8 +1,8 @@
 """Calibration of the probabilities that a judge states, fitted on human labels of a run or on a labelled collection.
 
 Labels of a run count if they are blind. A leaderboard of `raggs judge bench` contains labels and probabilities, too.
-The calibration file names the labels of its fit, so that other commands can exclude them: a judge looks better on
-these labels than it is.
+A judge looks better on the labels of its fit than it is. The calibration file names these labels, so that other
+commands can exclude them.
 
 Hidden control items are not used. They are easy on purpose, so a calibration on them would make the judge overconfident
 on other passages.
@@ -116,8 +116,8 @@ def calibrate_judge(request: CalibrationRequest) -> JudgeCalibration:
     Raises:
         NotFoundError: the source does not exist.
         UsageError: the judge is unknown or ambiguous, or an option does not apply to the source.
-        DataError: there are too few labels, or the judge's probabilities cannot be calibrated: it states none, they are
-            already calibrated, they are means over several judges, or human labels replace them.
+        DataError: there are too few labels, or the probabilities are missing, already calibrated, means over several
+            judges, or replaced by human labels.
     """
     if request.source.is_dir():
         if request.judge is not None:

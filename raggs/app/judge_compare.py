@@ -270,8 +270,8 @@ class UnmatchedPassages:
 
     Attributes:
         first_only, second_only: passages in the pools of only one run.
-        ungraded: passages in both runs that one judge did not grade: it failed, abstained, or stopped early.
-        by_people: passages in both runs that have a human grade in one run.
+        ungraded: passages in both runs that at least one judge did not grade: it failed, abstained, or stopped early.
+        by_people: passages in both runs that have a human grade in at least one run.
     """
 
     first_only: int
@@ -638,7 +638,7 @@ def _notes(found: JudgeComparison) -> Iterator[str]:
         whole = len(_differ(found)) / found.agreement.cases
         yield (
             f"passages on which the judges differ were labelled more often ({near.differing / near.cases:.0%} of the "
-            f"labels, {whole:.0%} of all passages): over all passages, expect a smaller gain with the same sign"
+            f"labels, {whole:.0%} of all passages); over all passages, expect a smaller gain of the same sign"
         )
     for name, count in zip(SIDE_NAMES, (left.first_only, left.second_only), strict=True):
         if count:

@@ -291,9 +291,7 @@ def draw_part(pool: RunPools, before: Sequence[Draw], wanted: int, *, whole: boo
 
 
 def draw_of_plan(plan: Iterable[PlanItem]) -> Draw | None:
-    """Return the random part of a plan in the form in which it is stored; None if the plan has no random part with a
-    seed.
-    """
+    """Return the random part of a plan in its stored form; None if there is none, or if its seed is unknown."""
     drawn = [(item, item.chance) for item in plan if item.chance is not None and item.seed is not None]
     if not drawn:
         return None

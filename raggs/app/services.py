@@ -284,7 +284,7 @@ class RunServices(ConfiguredParts):
 
         Raises:
             DataError: a query lacks data that the judge needs or refers to an unknown passage, the corpus is empty, a
-                retriever needs an embedder and none is configured, or the human labels of the gate are damaged.
+                needed embedder is not configured, or the human labels of the gate are damaged.
             ConfigError: the budget of the rank stage is in USD, but no model is paid or a price is unknown.
             RaggsError: a retriever's server is down, or lacks data that the retriever needs.
         """
