@@ -81,7 +81,8 @@ class Adapter:
         return None
 
 
-_WRITING: ContextVar[tuple[object, ...]] = ContextVar("_WRITING", default=())  # whose schemas are being generated
+# the `OneOf` objects whose schemas are being generated
+_WRITING: ContextVar[tuple[object, ...]] = ContextVar("_WRITING", default=())
 
 D = TypeVar("D", bound=Adapter)
 
@@ -388,13 +389,15 @@ class UserFunction:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # the user's module may raise anything
-            raise self._missing(f"it cannot be imported ({type(error).__name__}: {_message(error)})") from error
+            problem = f"it cannot be imported ({type(error).__name__}: {_message(error)})"
+            raise self._missing(problem, "repair the module, or install what it imports") from error
         finally:
             sys.path.remove(self._folder)
         loaded = getattr(module, "__file__", None)
         if file is not None and loaded is not None and Path(loaded).resolve() != file.resolve():
-            raise self._missing(f"the module {self._module!r} was imported from {loaded} before; rename one of them")
+            problem = f"another module {self._module!r} was imported from {loaded} before"
+            raise self._missing(problem, "rename one of the two modules")
         return module
 
-    def _missing(self, problem: str) -> ConfigError:
-        return ConfigError(f"callable {self.target!r}: {problem}", remedy='name it as "module:function"')
+    def _missing(self, problem: str, remedy: str = 'name it as "module:function"') -> ConfigError:
+        return ConfigError(f"callable {self.target!r}: {problem}", remedy=remedy)

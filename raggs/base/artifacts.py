@@ -1,10 +1,10 @@
 """Records that stages pass on: the meaning of each line of each artifact.
 
-Every record is frozen, versioned (`v`) and self-contained; a line can be understood without any other line. A run's
-artifacts are sorted by query id, then as defined by the record, so equal inputs give equal bytes. An identifier is a
-non-empty text without white space, because TREC files separate columns by white space.
+Every record is frozen and versioned (`v`), and names its query. A run's artifacts are sorted by query id, then as
+defined by the record, so equal inputs give equal bytes. An identifier is a non-empty text without white space, because
+TREC files separate columns by white space.
 
-`Frozen` is the base of all records and of all values that are exchanged as JSON. `JudgeProfile` stores the estimated
+`Frozen` is the base of all records and of most values that are exchanged as JSON. `JudgeProfile` stores the estimated
 properties of a judge. `Spending` stores the usage of language models, from a single call to the sums of a run.
 `Spending` values can be added and subtracted: `after - before` is the usage between two moments. This module knows no
 prices, files or providers, and imports no higher layer.
@@ -118,7 +118,7 @@ class Span(Frozen):
     @model_validator(mode="after")
     def _forward(self) -> Span:
         if self.end <= self.start:
-            raise ValueError(f"a span from {self.start} to {self.end} holds nothing")
+            raise ValueError(f"a span from {self.start} to {self.end} is empty")
         return self
 
 

@@ -506,7 +506,7 @@ def markdown(document: ReportDocument, *, glossary: bool = True) -> str:
 
     Args:
         glossary: whether the last line refers to the glossary. Pages that an audit renders again and compares have no
-            such line, so that they never change.
+            such line, so that they do not depend on its wording.
     """
     lines = [f"# {document.title}", ""]
     for warning in document.warnings:

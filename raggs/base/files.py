@@ -75,11 +75,15 @@ def relative_to_cwd(path: Path) -> Path:
 
 
 def unreadable(error: Exception, path: Path, remedy: str = "check the path and its permissions") -> RaggsError:
-    """Return the error for a file that cannot be opened or read. A lack of file handles has its own error."""
+    """Return the error for a file that cannot be opened or read. A lack of file handles has its own error, and a
+    damaged archive has its own remedy.
+    """
     if isinstance(error, FileNotFoundError):
         return NotFoundError("no such file", where=path, remedy=remedy)
     if isinstance(error, OSError) and error.errno in HANDLES:
         return no_handles(path)
+    if isinstance(error, EOFError | zlib.error | gzip.BadGzipFile):
+        remedy = "the file is not a complete gzip archive: compress or download it again"
     reason = getattr(error, "strerror", None) or error
     return NotFoundError(f"cannot be read ({reason})", where=path, remedy=remedy)
 

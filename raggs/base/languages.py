@@ -2,7 +2,8 @@
 
 Statistical language identifiers fail on short queries: they take "hi" for German and "Python list" for French.
 Therefore, function words vote first. A trained identifier is used only if the vote is unclear and the text is longer.
-If both methods fail, the caller's default applies. See `detect_language`.
+If it is not confident either, the language with the most votes wins. If there is a tie, the caller's default applies.
+See `detect_language`.
 
 `names_in` detects proper names in a query by a rule on capital letters, cheap enough for every query. A name is a word
 with a capital and a small letter ("Prandtl", "McCabe", "d'Alembert") within a sentence. The first word of a sentence

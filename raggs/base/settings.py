@@ -42,7 +42,7 @@ Causes = dict[str, object]  # everything that can change a result, by readable n
 
 
 class _Effort:
-    """Marker of fields that change the speed of the work, but never the result."""
+    """Marker of fields that are not part of fingerprints: they do not change results, or another cause covers them."""
 
 
 EFFORT = _Effort()

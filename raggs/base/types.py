@@ -1,8 +1,8 @@
 """Types for unchecked JSON values, and events of long-running work.
 
 `Json` is the result of a parser; its type must be checked before use. Values that are only written are
-`Mapping[str, object]`. `as_object`, `as_list` and `as_text` return a value of the wanted type or nothing, and never
-convert.
+`Mapping[str, object]`. `as_object`, `as_list` and `as_text` return a value of the wanted type unchanged. For a value of
+another type, they return an empty object, an empty list or None.
 
 Components report progress and notices without knowing the listeners. Runs add events of their stages
 (`raggs.runs.events`).

@@ -34,7 +34,7 @@ SAMPLED = 4  # about one in this many hashes of a judged passage is indexed
 MIN_SAMPLED = 8  # passages with fewer sampled hashes are indexed by all their hashes
 MIN_VOTES = 2  # passages with at least so many common hashes are aligned; fewer suffice for very short passages
 MAX_WORDS = 2_000  # longer passages are only tested for containment
-MAX_CANDIDATES = 20  # judged passages that a new passage is aligned with, those with the most common hashes first
+MAX_CANDIDATES = 20  # judged passages that a new passage is aligned with: those with the most common hashes
 RULE = ProjectionRule()
 
 

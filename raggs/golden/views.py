@@ -230,7 +230,7 @@ class QuestionBrief:
     Attributes:
         qid, text, language: id, text and language of the query.
         metadata: additional data from its author.
-        pooled: number of judged passages in the pool; if the judge has not reached the query, the size of the pool.
+        pooled: number of passages in the pool that have a record of the judge; if none has, the size of the pool.
         grades: grades of the graded passages.
         doubt: expected number of inversions in the top; None if the query was not ranked, or the set is not a run.
     """

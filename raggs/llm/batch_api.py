@@ -37,7 +37,7 @@ from raggs.base.hashing import canonical_json
 from raggs.base.types import as_list, as_object, as_text
 from raggs.llm import providers
 from raggs.llm.calls import ChatCall, Completion, completion_of
-from raggs.llm.faults import MARK_WORDS, UNREADABLE_ANSWER, Fault, FaultRule, Treatment, fault_of
+from raggs.llm.faults import MARK_WORDS, UNREADABLE_ANSWER, Fault, FaultRule, Treatment, fault_of, redact
 from raggs.llm.messages import add_cache_marks
 from raggs.llm.settings import BatchSettings
 
@@ -177,7 +177,7 @@ def read_line(line: bytes, model: str) -> tuple[str, Completion | Fault] | None:
 
 def unanswered_fault(words: str = "") -> Fault:
     """Return the fault of a request that a batch did not answer."""
-    error = ProviderError(UNANSWERED_RULE.message + (f": {words}" if words else ""))
+    error = ProviderError(UNANSWERED_RULE.message + (f": {redact(words)}" if words else ""))
     return Fault(UNANSWERED_RULE, error, about_marks=any(mark in words for mark in MARK_WORDS))
 
 

@@ -72,6 +72,8 @@ class Caller:
         self._on_their_way: set[asyncio.Task[object] | None] = set()  # tasks that wait for a provider's answer
         self._closing = False  # if true, no more calls are made, and tasks with a new call are cancelled
         self._settings = settings
+        limits = {"max_usd": budget.max_usd, "max_usd_per_invocation": budget.max_usd_per_invocation}
+        self._caps = [f"budget.{name}" for name, limit in limits.items() if limit is not None]
         self._capped = budget.limits_usd
         self._retries = rate.retrying(settings.max_attempts, settings.backoff_s, settings.max_wait_s)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -100,9 +102,9 @@ class Caller:
                 near = None if self._settings.base_of(model) else nearest_model(model)
                 meant = "" if near is None else f"use {near} if you meant that, or "
                 raise ConfigError(
-                    f"the price of {model} is unknown, so raggs cannot enforce budget.max_usd: litellm's "
-                    "price list has no such model",
-                    remedy=f"{meant}set {wanted} in USD per 1M tokens, or budget.max_usd: null",
+                    f"the price of {model} is unknown, so raggs cannot enforce {' and '.join(self._caps)}: litellm's "
+                    "price list has no price for it",
+                    remedy=f"{meant}set {wanted} in USD per 1M tokens, or {': null and '.join(self._caps)}: null",
                 )
             self._prices[model] = known or ZERO_PRICE
         return self._prices[model]

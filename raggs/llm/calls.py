@@ -373,7 +373,7 @@ def _alternatives(tokens: Sequence[object]) -> tuple[list[tuple[str, object]], .
 
 
 def prefix_of(usage: Mapping[str, object]) -> CachedPrefix:
-    """Return the cached part of a prompt, from each of the common field names, limited to the prompt's length.
+    """Return the cached part of a prompt, from any of the common field names, limited to the prompt's length.
 
     OpenAI, most others and litellm use `prompt_tokens_details`. DeepSeek also has `prompt_cache_hit_tokens`.
     """

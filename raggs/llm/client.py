@@ -5,7 +5,8 @@ identical requests at the same time are sent once. Problems that concern more th
 used-up budget, a rejected key or an unknown model. Other problems of a chat or decision request are reported in the
 reply, and the work continues. Embedding and rerank requests raise every problem.
 
-`LLM` needs only settings, a folder and a ledger. It knows no run, stage or configuration file.
+`LLM` needs settings, a budget and a folder or None, and optionally a ledger. It knows no run, stage or configuration
+file.
 
 `InjectionGuard` protects against prompt injection: it puts each text between marks that the text's author cannot guess.
 A query or passage may contain anything, such as a fake end mark followed by instructions to the judge. Each text is

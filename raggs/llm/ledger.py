@@ -1,7 +1,7 @@
 """The ledger: the usage of each call, one line per call, without any text of requests or answers.
 
-`llm.ledger.jsonl` is append-only. It contains every invocation of the run, including failed ones. It is not an
-artifact: no result depends on it, and a run without it is complete. The line of a call is passed to the operating
+`llm.ledger.jsonl` is append-only. It contains the calls of all invocations of the run, including failed ones. It is not
+an artifact: no result depends on it, and a run without it is complete. The line of a call is passed to the operating
 system before its answer is used. An incomplete last line is removed when the file is opened again. The cache can return
 thousands of answers per second, so consecutive cached answers of the same query, task and model share a line, which is
 written after them.
@@ -330,9 +330,7 @@ class _Hits(NamedTuple):
 
 
 WORKSPACE_REMEDY = "choose another workspace"
-LEDGER_REMEDY = (
-    "restore the file from a copy, or run with --run-id NAME: all answers are cached, so the account is complete"
-)
+LEDGER_REMEDY = "restore the file from a copy, or run with --run-id NAME: cached answers are not paid for again"
 
 
 def lines_in(path: Path) -> Iterator[LedgerLine]:
@@ -477,7 +475,7 @@ class _OpenLedger:
         return [] if (intent := self._fetchable.pop(key, None)) is None else [intent.number]
 
     def never_sent(self, key: str) -> None:
-        """Record that an earlier process did not send the batch with a line."""
+        """Record that an earlier process did not send the batch line whose answer has this cache key."""
         self.void(self.fetched(key))
 
     def void(self, numbers: Iterable[int]) -> None:

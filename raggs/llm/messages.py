@@ -1,6 +1,6 @@
 """Requests and replies as values, marks for prompt caching, and names of the answering models.
 
-Each request names its query, so that the calls of every task are booked on the query.
+A request for one query names the query, so that its calls are booked on the query.
 
 `add_cache_marks` marks the shared part of a prompt for providers that need it. The text of the prompt does not change.
 Most providers cache the beginnings of prompts automatically. Marks are needed in two cases. Anthropic caches only

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
     Headers = Mapping[str, str]
 
-SEND = "send"  # name of the replaced method of the client
+SEND = "send"  # name of the method of httpx's client that is replaced
 
 
 class Redirected(Exception):

@@ -57,7 +57,8 @@ class Price(Settings):
     per_1k_searches: float = Field(
         0,
         ge=0,
-        description="USD per 1,000 searches of a reranker, each with up to 100 passages; replaces the token prices",
+        description="USD per 1,000 searches of a reranker, each with up to 100 passages; added to the token prices, "
+        "which are then 0 by default",
     )
     cached_input: float | None = Field(
         None,
@@ -166,12 +167,16 @@ class LLMSettings(Settings):
     tokens_per_minute: Effort[int | None] = Field(
         None,
         ge=1,
-        description="maximum number of tokens per minute and model, requests and answers together; null: no limit",
+        description="maximum number of tokens per minute and model, requests and answers together; null: learned from "
+        "the provider's responses",
     )
     timeout_s: Effort[float] = Field(60, gt=0, description="timeout of a call in seconds, after which it is retried")
     max_attempts: Effort[int] = Field(6, ge=1, description="maximum number of attempts per call if the provider fails")
     backoff_s: Effort[float] = Field(
-        1.0, gt=0, le=60, description="maximum pause in seconds before the first retry; doubled for each further retry"
+        1.0,
+        gt=0,
+        le=60,
+        description="maximum pause in seconds before the first retry; doubled for each further retry, up to 60 seconds",
     )
     max_wait_s: Effort[float] = Field(
         600, gt=0, description="longest pause in seconds that a provider may request; the run stops if it requests more"

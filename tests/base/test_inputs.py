@@ -134,7 +134,7 @@ def test_a_line_is_not_read_beyond_what_an_archive_may_hold(tmp_path: Path, monk
 
 def test_a_broken_archive_and_a_missing_file(tmp_path: Path) -> None:
     (tmp_path / "a.gz").write_bytes(gzip.compress(b"x\n" * 1000)[:-12])
-    with pytest.raises(NotFoundError, match="cannot be read"):
+    with pytest.raises(NotFoundError, match=r"cannot be read .*not a complete gzip archive"):
         list(read_lines(tmp_path / "a.gz"))
     with pytest.raises(NotFoundError, match="no such file"):
         list(read_lines(tmp_path / "none"))

@@ -502,6 +502,25 @@ def test_the_budget_in_money_is_not_overdrawn_by_calls_in_flight(bench):
         assert b.server.count == 40
 
 
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        (
+            {"max_usd": None, "max_usd_per_invocation": 1},
+            r"cannot enforce budget\.max_usd_per_invocation: .* or budget",
+        ),
+        (
+            {"max_usd_per_invocation": 1},
+            r"cannot enforce budget\.max_usd and budget\.max_usd_per_invocation: .*null and",
+        ),
+    ],
+)
+def test_the_limits_that_need_a_price_are_named(limits, said):
+    llm = LLM(LLMSettings(), BudgetSettings(**limits), None)
+    with pytest.raises(ConfigError, match=said):
+        llm.require_price("openai/nobody-knows")
+
+
 def test_an_unknown_price_is_refused_while_money_is_limited(bench):
     request = question(model="openai/nobody-knows")
     with bench() as b:

@@ -3,8 +3,8 @@
 An exporter writes a golden set to the files of another tool's format, and reports which parts the format cannot
 contain. An importer reads such files as a golden set that has only the data in the files.
 
-Imported labels, queries and texts of judged passages are held in memory. The systems' lists and the corpus are read
-only when the imported set is exported.
+Imported labels, queries and texts of judged passages are held in memory. The systems' lists and the rest of the corpus
+are not: they are read from their files whenever they are needed.
 
 Exporters stream lines into files that are written completely or not at all. Exchange formats cannot contain comments,
 because many readers split every line into columns. The provenance of a golden set is therefore stored next to the files

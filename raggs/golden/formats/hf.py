@@ -113,7 +113,7 @@ class HfExporter(CorpusExporter):
         yield f"# {one_line(golden.name)}"
         yield ""
         yield f"A golden set for retrieval, made with raggs. Scores: {self.options.scale.described()['meaning']}."
-        yield f"`{self.SIDECAR}` contains its provenance and what these files cannot hold."
+        yield f"`{self.SIDECAR}` contains its provenance, and lists what these files do not contain."
 
 
 def _config(name: str, split: str, path: str) -> dict[str, object]:
@@ -196,7 +196,9 @@ class HfImporter(Importer):
         return sorted({each for each in found if each.is_file() and each.resolve().is_relative_to(inside)})
 
     def _patterns(self, config: str, stated: Sequence[tuple[str, list[str]]]) -> list[str]:
-        """Return the patterns of a configuration's files in the dataset card. Only labels have splits."""
+        """Return the patterns of a configuration's files in the dataset card. For the corpus and the queries, these are
+        the files without a split, and those of a split with the name of the configuration or of the requested split.
+        """
         if config == "default":
             return self._of_split(stated)
         splits = [files for split, files in stated if split in ("", config, self.split or TEST)]

@@ -187,7 +187,7 @@ def judged_texts(corpus: Path, wanted: Set[str], labels: Path) -> tuple[dict[str
 
 
 def _refuse_twice(corpus: Path, hashes: Set[int]) -> None:
-    """Raise an error that names an id that occurs twice, and its lines."""
+    """Raise an error that names an id that occurs twice, or two ids that look the same, and their lines."""
     lines: dict[str, tuple[int, str]] = {}
     for number, row in read_objects(corpus):
         doc_id = next((str(row[name]) for name in ID_FIELDS if name in row), "")

@@ -1,7 +1,7 @@
 """TREC and ranx files: qrels of all graded passages, and run files of the golden top, each retriever and their fusion.
 
-When an export is repeated in the same folder, lists in `runs/` from the earlier export that are no longer needed are
-deleted. All other files in the folder are kept.
+When an export is repeated in the same folder, lists in `runs/` that only the earlier export wrote are deleted, unless
+they were changed since. Files that are not from an export are kept.
 
 ranx reads JSON objects ``{qid: {doc_id: number}}``. They are written with one query per line, so that memory use is
 small.

@@ -580,6 +580,11 @@ def test_a_line_without_an_answer_says_what_to_do(fields, treatment):
     assert fault.treatment is treatment
 
 
+def test_the_error_of_a_line_shows_no_key():
+    _, fault = read_line(row(error={"message": "incorrect key-0123456789"}), MODEL)
+    assert "incorrect [redacted]" in str(fault.error)
+
+
 @pytest.mark.parametrize("body", [{"choices": []}, {"choices": [{"message": {"content": 7}}]}, {}])
 def test_a_completion_that_says_nothing_is_read_as_a_direct_one(body):
     key, found = read_line(row(response={"status_code": 200, "body": body}), MODEL)

@@ -108,7 +108,7 @@ def test_a_span_is_an_object_of_three_or_none_and_a_wrong_one_is_named(elastic_u
     name = fill(elastic_url, {"a": {"text": "x", "span": where}, "b": {"text": "x", "span": {"page": 2}}, "c": wrong})
     found = opened(elastic_url, name).get(["a", "b"])
     assert (found["a"].span, found["b"].span) == (Span(**where), None)
-    with pytest.raises(DataError, match=r"document 'c' is not a valid passage \(.*a span from 2 to 1 holds nothing"):
+    with pytest.raises(DataError, match=r"document 'c' is not a valid passage \(.*a span from 2 to 1 is empty"):
         opened(elastic_url, name).get(["c"])
 
 
