@@ -470,5 +470,8 @@ def _full_ranges(cell: Cell) -> tuple[ScoreRange, ...]:
 
 
 def _three_decimals(text: str) -> str:
-    """Return a sentence of the evaluation with its scores rounded as on the page."""
+    """Return a sentence of the evaluation with its scores rounded as on the page, unless this makes two scores equal."""
+    found = set(FOUR_DECIMALS.findall(text))
+    if len({f"{float(each):.{DIGITS}f}" for each in found}) < len(found):
+        return text
     return FOUR_DECIMALS.sub(lambda found: f"{float(found[0]):.{DIGITS}f}", text)
