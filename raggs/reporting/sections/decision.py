@@ -374,8 +374,7 @@ def _of_sweep(sweep: SweepReport, report: EvalReport | None) -> Recommendation:
     from raggs.sweeps.layout import rivals
     from raggs.sweeps.summary import chosen_share, is_separated, system_names
 
-    open_ = (each for each in rivals(sweep) if not each.startswith("Next: "))  # the section on sweeps has the command
-    chosen, said = sweep.choice.winner, (sweep.choice.sentence, *sweep.choice.unknown, *open_)
+    chosen, said = sweep.choice.winner, (sweep.choice.sentence, *sweep.choice.unknown, *rivals(sweep))
     named = f"Sweep {sweep.name} ({plural(len(sweep.systems), 'configuration')})"
     if chosen is None:
         answer: Answer = "inconclusive" if sweep.choice.inconclusive else "worse"
