@@ -470,7 +470,7 @@ def _full_ranges(cell: Cell) -> tuple[ScoreRange, ...]:
 
 
 def _three_decimals(text: str) -> str:
-    """Return a sentence of the evaluation with its scores rounded as on the page, unless this makes two scores equal."""
+    """Return a sentence with its scores rounded as on the page, unless this makes two of them equal."""
     found = set(FOUR_DECIMALS.findall(text))
     if len({f"{float(each):.{DIGITS}f}" for each in found}) < len(found):
         return text
