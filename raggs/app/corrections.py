@@ -152,7 +152,7 @@ class _Pool:
         return cls(keys, {key: qid for (qid, _), key in keys.items()})
 
     def read_whole(self, read: set[Key]) -> set[Key]:
-        """Return the keys of the questions whose passages are all graded."""
+        """Return the keys of the queries whose passages are all labelled."""
         open_ = {key[0] for key in self.asked if key not in read}
         return {key for key in self.asked if key[0] not in open_}
 

@@ -232,7 +232,7 @@ def evaluate(
     Args:
         golden, search, runs, queries, depth: see `EvalInputs`.
         measures: names of measures, with or without a cutoff, e.g. "ndcg@10" [default: the usual measures].
-        cutoffs: cutoffs of measures that are named without one [default: 10].
+        cutoffs: cutoffs of measures that are named without one [default: 10 for measures that need one].
         baseline: system that all others are tested against.
         scale: lowest and highest grade, if the labels do not define them.
         relevant: lowest relevant grade.

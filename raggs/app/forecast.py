@@ -18,7 +18,7 @@ refuse the lists, at no cost, and the ranking would have no answers. The check u
 litellm's data on the model. A list of unusually long passages may still be refused.
 
 In a cascade, a cheap judge decides when the good judge is called. Before the first run, only the minimum and maximum
-number of calls to the good judge are known. Later estimates use its share of calls in the last run.
+number of calls to the good judge are known. Later estimates use the good judge's share of the calls in the last run.
 
 With `judge.samples_if_below`, the first grade of a passage decides about further samples. As long as first grades are
 missing, the estimate has a minimum and a maximum, too. The expected number uses the share of the last run.

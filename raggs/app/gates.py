@@ -40,7 +40,8 @@ class GateRequest:
     Attributes:
         limits: by measure, the minimum of its mean; for measures where lower is better, the maximum.
         before: earlier eval.json to compare with.
-        drop: maximum loss of a mean against the earlier result.
+        drop: maximum loss of a mean against the earlier result. A smaller loss also fails if it is significant and
+            not negligible.
         across: whether the earlier result may use other judgments.
         lock: golden.lock that the judgments and the requested measures must match.
         inconclusive: whether a gate fails if unjudged passages could reverse its outcome.

@@ -65,7 +65,7 @@ class HealthCheck:
 
 
 def examine(config: Path | None) -> list[HealthCheck]:
-    """Run all checks of the machine, and of a configuration if one is given."""
+    """Run all checks of the machine, and of a configuration if one is given (this may call the judge's models once)."""
     # before the checks of the machine, because it reads the .env file
     found = [] if config is None else [*_configuration(config)]
     return [*_machine(), *found]

@@ -2,8 +2,8 @@
 
 `planned` compares the corpus and the queries of a configuration with a run. It writes the labels and orders that can be
 carried over into the directory of the new version. If the stages before the judge cost nothing, it runs them. Then it
-forecasts the remaining work. `Update.run` runs all stages. The judge grades only passages without a carried label, and
-the rank stage starts from the carried orders.
+forecasts the remaining work. `Update.run` runs the remaining stages. The judge grades only passages without a carried
+label, and the rank stage starts from the carried orders.
 
 The comparison is computed again for each invocation. If its inputs have not changed, a stopped update continues where
 it stopped, and its results have the same bytes as without the interruption.
