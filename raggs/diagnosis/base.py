@@ -103,7 +103,7 @@ class Bench:
     def embedders(self) -> Mapping[str, Embedder]:
         """Embedders by name, in the given order; models are loaded at first use.
 
-        Without a corpus, embedders that must be fitted are not fitted yet.
+        If no corpus is known, embedders that must be fitted are returned unfitted.
         """
         specs, corpus = self.given.embedders, None
         if any(embedders.REGISTRY.of(spec).NEEDS_FIT for spec in specs.values()) and self._corpus is not None:
@@ -326,7 +326,7 @@ INPUT_NAMES: Mapping[Need, str] = {
 }
 
 
-VERDICTS = 4  # increased if the wording of verdicts changes, because reports contain verdicts
+VERDICTS = 5  # increased if the wording of verdicts changes, because reports contain verdicts
 Time = Literal["seconds", "a minute", "minutes"]
 
 
@@ -352,8 +352,8 @@ P = TypeVar("P", bound=DiagnosisFindings)
 
 
 class Diagnosis(Adapter, ABC, Generic[P]):
-    """Base class of diagnoses. raggs creates it as ``cls(config)``, and shows the first line of its docstring in `raggs
-    list diagnoses`.
+    """Base class of diagnoses. raggs creates a diagnosis as ``cls(config)``. `raggs list diagnoses` shows the first
+    line of the subclass's docstring.
 
     Attributes:
         Result: class of the findings, also used to read them from the report.

@@ -70,7 +70,7 @@ class DiagnosisStore:
 
         Args:
             causes: hash of everything that the findings depend on.
-            notify: called with a message if the report cannot be read, or if a file was changed.
+            notify: called with a message if the report is damaged or has another format, or if a file was changed.
         """
         try:
             found = self.report()
@@ -156,7 +156,9 @@ def read_report(path: Path, kind: str | None = None) -> DiagnosisReport:
 
 
 def read_folder(folder: Path, judgments: str | None) -> tuple[tuple[DiagnosisReport, ...], tuple[str, ...]]:
-    """Return the diagnoses of a folder in the order of `raggs list`, and a message for each unusable file.
+    """Return the diagnoses of a folder in the order of `raggs list diagnoses`, and a message for each unusable file.
+
+    If several files contain a diagnosis of the same kind, `<kind>.json` is used, or else the first file by name.
 
     Args:
         folder: the folder.
@@ -169,7 +171,7 @@ def read_folder(folder: Path, judgments: str | None) -> tuple[tuple[DiagnosisRep
     if not folder.is_dir():
         raise NotFoundError("no folder with diagnoses found", where=folder, remedy="raggs diagnose KIND --out DIR")
     found, said = dict[str, DiagnosisReport](), list[str]()
-    for path in sorted(folder.glob("*.json")):
+    for path in sorted(folder.glob("*.json"), key=lambda path: (path.stem not in REGISTRY, path)):
         try:
             report = read_report(path)
             found_in(report, path)
@@ -178,6 +180,8 @@ def read_folder(folder: Path, judgments: str | None) -> tuple[tuple[DiagnosisRep
             continue
         if report.golden is not None and judgments is not None and report.golden != judgments:
             said.append(f"{path}: a diagnosis of another golden set — {DIAGNOSE_AGAIN_REMEDY}")
+        elif report.kind in found:
+            said.append(f"{path}: another diagnosis of {report.kind}, which is not used — move it to another folder")
         else:
             found[report.kind] = report
     return tuple(found[name] for name in REGISTRY if name in found), tuple(said)

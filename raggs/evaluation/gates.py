@@ -299,7 +299,7 @@ def _not_compared(
     met = {theirs.name for _, theirs in pairs}
     systems = [system.name for system in before.systems if system.name not in met]
     return [
-        f"not compared: {', '.join(names)} of the earlier result, for this one has no such {what}"
+        f"not compared: {', '.join(names)} of the earlier result, because this one has no such {what}"
         for what, names in (("system", systems), ("measure", measures))
         if names
     ]
@@ -352,7 +352,7 @@ class _Change:
         return _common(self.report, self.name, self.before, self.earlier, self.measure)
 
     def compared(self, differences: Floats) -> Comparison:
-        """Return a statistical test of the differences by query. Positive differences are better."""
+        """Return a statistical test of the differences by query. A positive difference is an improvement."""
         none = np.zeros(len(differences))
         alpha = 1.0 - self.report.confidence
         return compare(differences, none, seed=self.report.seed, alpha=alpha, tests=("randomisation",))
@@ -368,7 +368,7 @@ def _regression_outcome(change: _Change, gate: str) -> GateOutcome:
     outcome = partial(GateOutcome, gate, system=change.name, measure=change.measure)
     now, then, qids, measure, name = change.now, change.then, change.qids, change.measure, change.name
     if not qids and (now or then):
-        return outcome(f"not compared: {measure} of {name}, for no query has a value in both results", True)
+        return outcome(f"not compared: {measure} of {name}, because no query has a value in both results", True)
     if (lost := len(then) - len(qids)) and not change.apart:
         had = f"{plural(lost, 'query')} that had a value in the earlier result"
         return outcome(f"not compared: {measure} of {name} on {had}", True)
@@ -406,8 +406,8 @@ def _differences(change: _Change) -> Floats:
 
 
 def _unjudged(change: _Change) -> tuple[tuple[UnjudgedTopPart, ...], DifferenceBounds | None]:
-    """Return the unjudged shares of the tops in both results, and the bounds of each query's difference. Positive
-    differences are better.
+    """Return the unjudged shares of the tops in both results, and the bounds of each query's difference. A positive
+    difference is an improvement.
     """
     ours = None if change.study is None else change.study.shown(change.name)
     try:

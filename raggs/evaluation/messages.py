@@ -24,7 +24,7 @@ KNOBS = (
     "no system found these passages: add another kind of retriever, rewrite queries, change chunks",
     "find more candidates: fuse dense and BM25 (RRF), use a more exact index (ef, nprobe), raise k, rewrite queries",
     "improve the order: use a stronger reranker, remove near-duplicates, clean titles and metadata, use shorter chunks",
-    "judge the unjudged passages: pool its lists (retriever runs), or run raggs sweep --judge-holes",
+    "judge the unjudged passages: pool its lists (retriever runfile), or run raggs sweep --judge-holes",
 )
 LEAST_SHARE = 0.01  # a smaller share is shown with decimals, not in whole percent
 OWN_CUTOFFS = "each sample with metadata.k is scored at that cutoff"

@@ -1,6 +1,6 @@
 """Systems scored against a golden set. This `Study` is the common input of all analyses.
 
-Everything that requires reading a whole system output is computed here, once.
+Whole system outputs are read here, so that analyses need only the study.
 
 The module also computes how far unjudged passages could move a difference (see `raggs.metrics.unjudged`). Whether that
 makes a verdict inconclusive is decided by `raggs.stats.comparison.could_reverse`.

@@ -101,11 +101,11 @@ def test_what_the_earlier_result_holds_and_this_one_does_not_fails_the_gate(here
     assert gate("-r", "a", "-r", "b", "-r", "c=b", "-m", "mrr,recall@2", *earlier, code=0) == ""
     for renamed in (("-r", "a", "-r", "c=b"), ("-r", "a")):
         said = gate(*renamed, "-m", "mrr,recall@2", *earlier, code=7)
-        assert said == "raggs: not compared: b of the earlier result, for this one has no such system\n"
+        assert said == "raggs: not compared: b of the earlier result, because this one has no such system\n"
     said = gate("-r", "a", "-r", "b", "-m", "mrr", *earlier, code=7)
-    assert said == "raggs: not compared: recall@2 of the earlier result, for this one has no such measure\n"
+    assert said == "raggs: not compared: recall@2 of the earlier result, because this one has no such measure\n"
     said = gate("-r", "a", "-r", "b", "-m", "mrr,recall@3", *earlier, code=7)
-    assert said == "raggs: not compared: recall@2 of the earlier result, for this one has no such measure\n"
+    assert said == "raggs: not compared: recall@2 of the earlier result, because this one has no such measure\n"
 
 
 @pytest.mark.parametrize(
@@ -320,7 +320,7 @@ def test_an_earlier_result_that_lacks_values_is_no_bug(here: Path) -> None:
     half["per_query"]["a"]["map"] = {}
     path.write_text(json.dumps(half))
     said = gate("-r", "a", "-m", "mrr,map", "--fail-on-regression", path, code=7)
-    assert said == "raggs: not compared: map of a, for no query has a value in both results\n"
+    assert said == "raggs: not compared: map of a, because no query has a value in both results\n"
     half["per_query"]["a"]["map"] = {"q1": 0.1, "unheard-of": 0.2}
     path.write_text(json.dumps(half))
     said = gate("-r", "a", "-m", "mrr,map", "--fail-on-regression", path, code=7)

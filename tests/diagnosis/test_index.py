@@ -232,7 +232,7 @@ def test_a_loss_may_be_of_a_measure_by_a_golden_set(config: Path) -> None:
     assert (part.effort, part.questions) == (1, 60)  # each question's own passage lies in the first list
     assert "ivf:lists=12 with nprobe 1, based on only 60 queries" in result.verdict
     page = (config / "out" / "index.md").read_text(encoding="utf-8")
-    assert "60 queries without any loss are too few: up to 5.0% of all queries may have a loss" in page
+    assert "even without any loss, 60 queries are too few: up to 5.0% of all queries may have a loss" in page
     assert found.source == "500 passages by wordllama"
     assert found.rows == 480
 
@@ -262,12 +262,12 @@ def test_delta_is_chosen_by_answers(config: Path) -> None:
     [
         ({"vary": ["colour=1"]}, "no index has a setting 'colour'"),
         ({"vary": ["m"]}, "'m' is not a setting with values"),
-        ({"vary": ["m=1"]}, "hnsw does not take m=1"),
+        ({"vary": ["m=1"]}, "hnsw does not accept m=1"),
         ({"indexes": ["hsnw"]}, "unknown index 'hsnw'"),
         ({"indexes": ["ivf:lists=5000"]}, "more lists (5,000) than vectors (2,000)"),
         ({"indexes": ["ivf:pq=5"]}, "pq: 5 does not divide 16 dimensions"),
-        ({"k": (1000,)}, "2,000 vectors are too few for an approximate index to miss any of the nearest 1000"),
-        ({"tune": "1%", "depth": 20}, "depth is 20, and loss counts at 30"),
+        ({"k": (1000,)}, "2,000 vectors are too few to test indexes for the nearest 1000; 4,000 are needed"),
+        ({"tune": "1%", "depth": 20}, "depth 20 is smaller than the largest cutoff 30"),
         ({"constraint": "speed=3"}, "constraint.what"),
         ({"correct": Path("nowhere.csv")}, "no such file"),
         ({"measure": "recall"}, "needs a golden set"),

@@ -77,6 +77,17 @@ def test_an_edited_file_is_a_sentence(
     assert len(part.said) == 1 and (said if sealed else "its seal does not match") in part.said[0]
 
 
+def test_a_second_diagnosis_of_the_same_kind_is_a_sentence(project: SweepProject, tmp_path: Path) -> None:
+    found = DiagnosisStore(project.folder / "d", NAME).report()
+    (tmp_path / "tiny.json").write_text(found.model_dump_json())
+    (tmp_path / "old.json").write_text(found.model_copy(update={"seed": 7}).sealed().model_dump_json())
+    part = DiagnosesSection().data(gather(ReportRequest(project.folder, diagnoses=tmp_path)))
+    assert part is not None
+    assert [each.kind for each in part.diagnoses] == [NAME]
+    (said,) = part.said
+    assert "old.json: another diagnosis of tiny, which is not used" in said
+
+
 @pytest.mark.parametrize("changed", [{"v": 0}, None])
 def test_an_old_or_foreign_file_is_a_sentence(
     project: SweepProject, tmp_path: Path, changed: dict[str, object] | None

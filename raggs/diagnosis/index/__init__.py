@@ -134,7 +134,7 @@ def _tuned_section(part: TunedPart) -> Section:
         told = f"to use this setting, add to the retriever of type dense: {part.yaml}"
     what = f"loss compared with the exact search, {part.depth} hits per query, {part.questions:,} {part.origin}"
     doubt = (
-        f"{part.questions} queries without any loss are too few: up to {THREE / part.questions:.1%} of all "
+        f"even without any loss, {part.questions} queries are too few: up to {THREE / part.questions:.1%} of all "
         "queries may have a loss"
     )
     table = table_of(
@@ -433,6 +433,7 @@ def _cutoffs(settings: IndexDiagnosisConfig, rows: int) -> tuple[int, ...]:
     """
     found = tuple(k for k in dict.fromkeys(settings.k) if MIN_VECTORS_PER_HIT * k <= rows)
     if not found:
-        said = f"{rows:,} vectors are too few for an approximate index to miss any of the nearest {min(settings.k)}"
-        raise DataError(said, remedy="use the exact search (index: flat); it is as fast")
+        least = MIN_VECTORS_PER_HIT * min(settings.k)
+        said = f"{rows:,} vectors are too few to test indexes for the nearest {min(settings.k)}; {least:,} are needed"
+        raise DataError(said, remedy="pass a smaller --k, or use the exact search (index: flat)")
     return found

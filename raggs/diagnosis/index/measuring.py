@@ -60,7 +60,7 @@ QUESTIONS: Origin = "questions"
 HELD_OUT: Origin = "held-out passages"
 TENTH = 10
 SERVER = "--vectors FILE.npy"  # for the error message: alternative to a corpus on a server
-MIN_VECTORS_PER_HIT = 4  # with fewer vectors per requested hit, an approximate index misses none
+MIN_VECTORS_PER_HIT = 4  # with fewer vectors per requested hit, approximate search saves little work
 
 
 @dataclass(frozen=True)

@@ -545,7 +545,7 @@ def runs_in(text: str) -> list[str]:
 
 
 def _trim_name(run: str) -> str:
-    """Return the words without a sentence-starting word in front and without a possessive ending."""
+    """Return the words without function words at the start and without a possessive ending."""
     words = run.removesuffix(POSSESSIVE[0]).removesuffix(POSSESSIVE[1]).split()
     while words and fold_accents(words[0]).lower() in SENTENCE_WORDS:
         del words[0]

@@ -104,7 +104,9 @@ class PrecisionSystemPart(ReportPart):
     dtype: Dtype
     hps: bool = Field(description="whether the last step is in float32 without rounding (HPS)")
     configured: bool = Field(description="whether this is the configured precision")
-    sorted: bool = Field(description="whether the file is sorted by score (then its order cannot leak labels)")
+    sorted: bool = Field(
+        description="whether the file is sorted by score (then its order is explained by the scores, not by labels)"
+    )
     largest: int = Field(description="size of the largest group of equal scores")
     curves: tuple[CurvePart, ...]
     at: tuple[TiedPart, ...]
@@ -481,7 +483,7 @@ class ListScoring:
 def leaks_of(kept: Sequence[PrecisionRow]) -> tuple[LeakPart, ...]:
     """Return the biases through the file's order, for low precision without HPS.
 
-    Files that are sorted by score are omitted, since their order cannot leak labels. Measures that no tie changes are
+    Files that are sorted by score are omitted, because the scores explain their order. Measures that no tie changes are
     omitted, too.
     """
     parts = [each.part for each in kept if each.part.dtype != "f32" and not each.part.hps and not each.part.sorted]

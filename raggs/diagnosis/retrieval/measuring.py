@@ -5,7 +5,7 @@ system is a run file, a retriever of the golden set's run, or the values of an e
 no lists, so the only rules that apply to them are those on changes against the baseline.
 
 Each rule for lists is a row of a table: its conditions, its sentence, and the recommended change. Quantities are means
-over questions: losses in points of the measure, shares of ranks or of relevant passages, changes against the baseline,
+over questions: losses in units of the measure, shares of ranks or of relevant passages, changes against the baseline,
 and logarithmic length ratios in doublings. To add a rule, add a row with quantities that `measure_lists` returns.
 
 Questions and their relevant passages are read from the golden set, and from its corpus if given. Word frequencies are
@@ -348,7 +348,8 @@ def usual_measure(scale: GradeScale) -> str:
 
 
 def lists_of(golden: GoldenSet, runs: Sequence[str]) -> list[str]:
-    """Return the systems as `[NAME=]PATH`: the given systems or, if there are none, the golden set's own retrievers.
+    """Return the systems as `[NAME=]PATH`. If none are given, return the run directory of the golden set, which
+    contains the lists of its retrievers.
 
     Raises:
         UsageError: no system is given, and the golden set contains only labels.

@@ -1,8 +1,8 @@
 """Base class and registry of the analyses of an evaluation.
 
 Each analysis is one class and one line of `REGISTRY`. Analyses may import the study, the report and lower-level
-packages. The order of the registry is the order of the sections in a report. Those in `DEFAULT_ANALYSES` always run, if
-they apply.
+packages. The order of the registry is the order of the sections in a report. `raggs eval` always runs those in
+`DEFAULT_ANALYSES`; some of them have no findings if they do not apply.
 
 An analysis answers one question about the systems. It computes its findings from a `Study` and stores typed parts in
 the report. Its section is built only from the report. A report that was read from a file can therefore be printed
