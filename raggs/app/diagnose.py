@@ -1,7 +1,7 @@
 """Diagnoses: measure with small controlled probes why retrieval fails.
 
 If the causes of a diagnosis have not changed, its stored result is returned without measuring again. Paid answers are
-cached, so an interrupted diagnosis continues with the same command and pays for nothing twice.
+cached. To continue an interrupted diagnosis, run the same command again.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ judge's calibration was fitted on are omitted for this judge. The sample depends
 size and the seed, but not on the judges. Some queries are graded a second time, for test-retest
 agreement. For some queries, a small list of passages is ordered in two presentation orders, for position bias.
 
-Paid answers are cached in the output folder, so an interrupted comparison continues with the same command and pays for
-nothing twice. A dry run makes the same calls to models that only count them.
+Paid answers are cached in the output folder. To continue an interrupted comparison, run the same command again. A dry
+run makes the same calls to models that only count them.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ choice does not depend on grades. Otherwise, passages with extreme grades would 
 the judge is unchanged.
 
 Earlier answers are in the cache, so each check has its own sample number, which is a hash of the name of the check. A
-check that was interrupted continues under the same name and pays for no answer twice. A check under another name makes
-new calls. The artifacts of the run do not change: the ledger and the result of a check are in its folder `drift`.
+check that was interrupted continues under the same name with its cached answers. A check under another name makes new
+calls. The artifacts of the run do not change: the ledger and the result of a check are in its folder `drift`.
 
 If the run has several grades per passage, they show how often the judge repeats a grade. Otherwise, some passages are
 graded twice. The hidden control items (canaries) are the first ones of the run. If the run has none, a few are made.
@@ -66,7 +66,7 @@ class DriftRequest:
 
     Attributes:
         run: run directory.
-        check: name of the check; None for today's date (UTC). The answers of a name are paid for once.
+        check: name of the check; None for today's date (UTC). Answers are cached under this name.
         passages: number of passages to grade again; in groups, at least that many.
         repeats: number of passages to grade twice, if the run has one grade per passage; in groups, at least that many.
         canaries: maximum number of hidden control items.
