@@ -11,13 +11,14 @@ import pytest
 from support.cli import invoke
 from support.sweeping import SweepProject, make_sweep
 
+import raggs
 from raggs.app.eval_request import AnalysisRequest, EvalRequest, JudgedFiles
 from raggs.app.evaluate import evaluate
 from raggs.app.report import ReportRequest, gather, report, write_report_page
 from raggs.base.errors import DataError, UsageError
 from raggs.evaluation.layout import write_report
 from raggs.reporting.sections.decision import DecisionSection
-from raggs.reporting.sections.results import SweepsSection, SystemsSection
+from raggs.reporting.sections.results import SweepsSection, SystemsSection, _three_decimals
 from raggs.runs.manifests.models import RunManifest, utc_now
 from raggs.runs.manifests.store import RunStore
 
@@ -59,6 +60,27 @@ def test_a_sweeps_choice_is_sure_only_where_it_stands_when_questions_are_drawn_a
         unsure = DecisionSection().data(replace(facts, sweeps=(told.model_copy(update={"choice": sweep.choice}),)))
         assert unsure.sweeps[0].answer == "inconclusive", "unjudged passages could put another system before it"
         assert any(said.endswith(" unjudged.") for said in unsure.sweeps[0].said)
+
+
+def test_the_command_that_judges_passages_names_the_configuration_of_the_sweep(tmp_path: Path) -> None:
+    project = make_sweep(tmp_path)
+    raggs.sweep(project.config)
+    facts = gather(ReportRequest(project.folder, sweeps=(project.out,)))
+    (sweep,), (config,) = facts.sweeps, facts.sweep_configs
+    assert Path(config).samefile(project.config)
+    part = next(iter(sweep.choice.inconclusive.values())).model_copy(update={"remedy": "raggs sweep --judge-holes"})
+    told = sweep.model_copy(
+        update={"choice": sweep.choice.model_copy(update={"inconclusive": {sweep.systems[0].name: part}})}
+    )
+    (shown,) = SweepsSection().data(replace(facts, sweeps=(told,))).sweeps  # type: ignore[union-attr]
+    assert shown.command == f"raggs sweep --config {shlex.quote(config)} --judge-holes"
+    (unknown,) = SweepsSection().data(replace(facts, sweeps=(told,), sweep_configs=())).sweeps  # type: ignore[union-attr]
+    assert unknown.command == "" and any("--judge-holes" in each for s in unknown.about for each in s.sentences)
+
+
+def test_scores_keep_a_decimal_that_tells_them_apart() -> None:
+    assert _three_decimals("ndcg@10 is 0.8629 to 0.8851") == "ndcg@10 is 0.863 to 0.885"
+    assert _three_decimals("ndcg@10 is 0.8629 to 0.8631") == "ndcg@10 is 0.8629 to 0.8631"
 
 
 def test_an_evaluation_that_there_is_stands_for_the_systems(project: SweepProject, tmp_path: Path) -> None:

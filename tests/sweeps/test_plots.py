@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import pytest
 from support.sweeping import make_sweep
 
-from raggs.evaluation.label_positions import Box, place_label, spread
-from raggs.evaluation.svg import AxisScale, clean
+from raggs.evaluation.label_positions import Box, free_height, place_label, spread
+from raggs.evaluation.svg import AxisScale, ChartAxis, Point, chart, clean
 from raggs.sweeps.models import LatencyPart, LatencySpread, SweepReport, SystemRow
 from raggs.sweeps.plots import plots, report_files
 
@@ -112,6 +112,23 @@ def test_labels_do_not_overlap_and_stay_inside() -> None:
     assert sum(place is not None for place in placed) >= 8
     assert not any(one.meets(other) for at, one in enumerate(taken) for other in taken[at + 1 :])
     assert all(box.left >= 0 and box.right <= 300 for box in taken)
+
+
+def test_points_that_cover_each_other_share_a_label() -> None:
+    apart = [Point(0, 0, "alone", "alone tip"), Point(1, 1, "one", "one tip"), Point(1, 1, "two", "two tip")]
+    axes = (ChartAxis("x"), ChartAxis("y"))
+    assert "one, two" in (drawn := chart("Two?", axes, points=apart)) and ">alone<" in drawn
+    drawn = chart("Three?", axes, points=[*apart, Point(1, 1, "three", "three tip")])
+    assert "one and 2 more" in drawn and "one tip; two tip; three tip" in drawn
+
+
+def test_labels_are_clear_of_lines_and_marks() -> None:
+    line = Box.of_line((10, 50), (90, 50))
+    taken = [line]
+    left, base = place_label(50, 50, "name", taken, Box(0, 0, 300, 300)) or (0, 0)
+    assert not line.meets(taken[1]) and taken[1].bottom == base + 4 and left >= 50
+    assert free_height(0, 100, 80, 20, [Box.around(40, 98, 6)]) == 80
+    assert free_height(0, 100, 80, 90, [Box.around(40, 98, 6)]) == 100, "nothing is free"
 
 
 def test_places_are_spread_in_their_order() -> None:
