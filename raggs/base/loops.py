@@ -1,5 +1,5 @@
 """Event loops, created only if enough file handles are available. A partly created loop prints errors when it is
-deleted. This module contains no asynchronous code.
+deleted.
 """
 
 from __future__ import annotations

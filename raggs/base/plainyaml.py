@@ -1,7 +1,7 @@
 """Restricted YAML: texts, numbers, booleans and null in lists and mappings.
 
-PyYAML parses the text into nodes; this module computes their values. There are no tags except `!!str`, which makes a
-number a text. There are no dates (a date is a text), and no duplicate keys, because the last key would win silently.
+PyYAML parses the text into nodes; this module computes their values. There are no tags except `!!str`, which makes any
+plain value a text. There are no dates (a date is a text), and no duplicate keys: the last key would win silently.
 Nesting depth, the length of numbers and the expansion of aliases are limited, so that no text can crash or stall the
 reader. Every error names its line if the line is known.
 

@@ -1,8 +1,8 @@
 """Scores as computed by a model or index with fewer than 32 bits, with an optional last step in full precision.
 
 A scorer in half precision produces many ties. The precision is lost in the parts of a score (vectors, logits). The last
-step (dot product, sigmoid, softmax) is cheap in float32. If its result is not rounded again, two scores are equal only
-if their parts are. `PrecisionSettings` rounds the parts as such a scorer would, and returns float32 numbers.
+step (dot product, sigmoid, softmax) is cheap in float32. If its result is not rounded again, two scores are rarely
+equal unless their parts are. `PrecisionSettings` rounds the parts as such a scorer would, and returns float32 numbers.
 """
 
 from __future__ import annotations

@@ -312,7 +312,7 @@ class FileGolden(GoldenSet):
 
         stated = stated_scale(self.labels)
         if stated and scale and (scale.low, scale.high) != (MIN_GRADE, MAX_GRADE):
-            stated = None  # the caller asks for the original numbers
+            stated = None  # the scale of the caller is that of the original numbers
         qrels = read_judgments(self.labels, stated.scale if stated else scale, self.columns)
         if stated and stated.offset:
             grade = np.where(qrels.grade < 0, qrels.grade, qrels.grade + stated.offset)
@@ -474,8 +474,8 @@ def _sigma(order: Path) -> dict[tuple[str, str], float]:
 
 
 def _scores_and_errors(order: Path) -> dict[tuple[str, str], tuple[float, float]]:
-    """Return score and standard error of each ranked passage. The mapping is empty if there is no order, or if no
-    passage was shown to the judge.
+    """Return score and standard error of each ranked passage, without those that only their grade orders. The mapping
+    is empty if there is no order, or if no passage was shown to the judge.
     """
     if not order.is_file():
         return {}

@@ -201,8 +201,8 @@ def judged_places(golden: GoldenSet, judgments: Judgments, lookup: Lookup | None
         lookup: returns passages of the judged corpus by id, if the set does not contain them.
 
     Raises:
-        NotFoundError: the corpus has no passage with an id.
-        DataError: a judged passage has no position, or two of them have different texts at the same one.
+        NotFoundError: the corpus does not contain a judged passage.
+        DataError: a judged passage has no position, or two judged passages have different texts at the same position.
     """
     qrels = judgments.qrels
     rows = np.flatnonzero(qrels.grade >= 0)
@@ -328,7 +328,7 @@ class Projection:
         return float(np.median(spans.end - spans.start)), float(np.median(places.end - places.start))
 
     def reading(self, run: Run, ties: Ties, where: str) -> RetrievedSpans:
-        """Return the lists of a system in characters.
+        """Return the hits of a system for the judged queries as spans of characters.
 
         Args:
             run: lists of this corpus.

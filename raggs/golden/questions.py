@@ -161,7 +161,7 @@ class GoldenQuestions:
         if qid not in self._source.known:
             few = len(self.ids) <= MAX_LISTED_IDS
             remedy = did_you_mean(qid, self.ids, None if few else f"there are {len(self.ids):,} ids")
-            raise NotFoundError(f"unknown question {qid!r}", where=self._name, remedy=remedy)
+            raise NotFoundError(f"unknown query {qid!r}", where=self._name, remedy=remedy)
         found = self._source.view(qid, reviews or self._reviews)
         if self._lists is not None:
             grades = found.grades

@@ -96,7 +96,7 @@ class DryRunLLM(LLM):
     def count(
         self, who: str, task: str, calls: int, tokens: int = 0, *, exact: bool = False, paid: bool = True
     ) -> None:
-        """Count calls whose number is known without a request, or would take long to determine."""
+        """Count calls without making requests, because their number is known or would take long to determine."""
         asked = self._counted(who, task)
         asked.guessed, asked.paid = asked.guessed or not exact, paid
         asked.add(calls, tokens)

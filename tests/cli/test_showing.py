@@ -76,7 +76,7 @@ def test_long_tables_are_cut_unless_all_is_asked_for(made: Path, monkeypatch: py
 def test_all_questions_in_a_table_and_an_unknown_one(made: Path) -> None:
     assert [line.split()[0] for line in shown(made).splitlines()[3:6]] == ["q00", "q01", "q02"]
     assert [line["qid"] for line in json.loads(shown(made, "--json"))] == ["q00", "q01", "q02"]
-    assert "unknown question 'q1'" in shown(made, "q1", code=4)
+    assert "unknown query 'q1'" in shown(made, "q1", code=4)
 
 
 def test_pools_are_counted_before_anything_is_judged_and_commands_can_be_pasted(made: Path, tmp_path: Path) -> None:

@@ -183,7 +183,7 @@ def test_without_texts_nothing_is_left_that_a_passage_says(copy):
 
 
 def test_an_unknown_question_names_the_nearest(made):
-    with pytest.raises(NotFoundError, match=r"unknown question 'q0'.*did you mean 'q0"):
+    with pytest.raises(NotFoundError, match=r"unknown query 'q0'.*did you mean 'q0"):
         GoldenQuestions(open_golden(made)).view("q0")
 
 

@@ -111,11 +111,11 @@ def test_what_is_wrong_is_said(made: Path, tmp_path: Path) -> None:
     with visiting(made, reviews=tmp_path) as client:
         enter(client)
         for body, status, said in (
-            ({"question": "q99"}, 404, "unknown question 'q99'"),
+            ({"question": "q99"}, 404, "unknown query 'q99'"),
             ({"question": "q00", "run": 1}, 404, "run 2 does not exist"),
             ({"question": ""}, 400, "question"),
             ({"question": "q00", "run": -1}, 400, "run"),
-            ({"question": "../manifest"}, 404, "unknown question"),
+            ({"question": "../manifest"}, 404, "unknown query"),
         ):
             answer = client.post("/api/look", json=body)
             assert (answer.status_code, said in answer.json()["error"]) == (status, True), answer.text

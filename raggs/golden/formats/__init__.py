@@ -314,7 +314,7 @@ class ExportLoss:
     kept: int = 0
 
     def __str__(self) -> str:
-        return f"{self.what} ({self.kept:,} of {self.count + self.kept:,} are there)" if self.kept else self.what
+        return f"{self.what} ({self.kept:,} of {self.count + self.kept:,} are exported)" if self.kept else self.what
 
 
 class Exporter(ABC):

@@ -114,7 +114,7 @@ class CaseExporter(Exporter):
         """
 
     def cases(self, golden: GoldenSet) -> Iterator[QuestionCase]:
-        """Yield each question of the set, sorted by id, including those without relevant passages."""
+        """Yield each question whose text is known, sorted by id, including those without relevant passages."""
         for query in golden.by_query():
             if query.query is not None:
                 case = _case(query, query.query, self.options.scale.binary_at)
