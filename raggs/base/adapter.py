@@ -193,7 +193,7 @@ def wrap_user_errors(name: str, about: str, *, awaits: bool = False) -> Iterator
         awaits: whether the block belongs to a coroutine, which may be closed from outside.
 
     Raises:
-        ProviderError: the code raised an exception. The error names its file and line.
+        ProviderError: the code raised an exception. The error names the file and line that raised it.
     """
     try:
         with printing_to_stderr():

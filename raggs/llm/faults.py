@@ -381,7 +381,7 @@ SECRET_SHAPES = re.compile(
 
 
 def redact(text: str) -> str:
-    """Return `text` without anything that is or looks like a key. This masks more than `mask`, because a provider may
-    quote a key.
+    """Return `text` without known keys and without words in the form of a key. This masks more than `mask`, because a
+    provider may quote a key.
     """
     return SECRET_SHAPES.sub(HIDDEN, mask(text))
