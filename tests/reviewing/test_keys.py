@@ -505,3 +505,20 @@ def test_a_key_without_effect_says_why(browser: Any, tmp_path: Path) -> None:
         ada.view("Order", ".row")
         ada.press("u")
         ada.has("#trouble", "Nothing changed: there is no order to undo")
+
+
+def test_on_a_phone_the_views_fit_on_one_line_and_annotators_are_columns(browser: Any, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "runs" / "demo", 1, 6)
+    with served(run, overlap=1, repeats=0) as address:
+        for who in ("ada", "bo"):
+            annotator = Annotator(browser, address, who, viewport={"width": 390, "height": 844})
+            for key in "121212":
+                annotator.press(key)
+                annotator.saved()
+        annotator.view("Agreement", ".matrices table")
+        tops = "all => new Set(all.map((each) => each.offsetTop)).size"
+        assert annotator.page.eval_on_selector_all("#views button", tops) == 1
+        heads = annotator.page.locator("table").last.locator("thead th").all_inner_texts()
+        assert heads == ["annotator", "ada", "bo"]
+        annotator.look("agreement-390")
+        assert annotator.complaints == []

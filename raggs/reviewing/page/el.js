@@ -74,7 +74,7 @@ export function formatted(text, terms, on) {
 export function passageText(view, on) {
   if (!titled(view)) return formatted(view.text, view.terms, on);
   const first = firstLine(view.text), rest = view.text.slice(first.length + 1), under = firstLine(rest);
-  return [el("strong", {}, ...marked(first, view.terms, on)), "\n", ...formatted(UNDERLINE.test(under) ? rest.slice(under.length + 1) : rest, view.terms, on)];
+  return [el("strong", {}, ...marked(first.replace(/^#+\s*/, ""), view.terms, on)), "\n", ...formatted(UNDERLINE.test(under) ? rest.slice(under.length + 1) : rest, view.terms, on)];
 }
 
 // The start of a passage on one line, without its title, underlines, and the lines of tables.

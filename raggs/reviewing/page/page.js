@@ -398,7 +398,7 @@ async function turn(name) {
   history.replaceState(null, "", name === "grade" ? location.pathname : `#${name}`);
   for (const each of $("views").children) if (each.dataset.view === name) each.setAttribute("aria-current", "page"); else each.removeAttribute("aria-current");
   standing();
-  if (name === "grade") { page.opened = false; page.at = page.trail.length; render(); if (!page.deck.length) fetchNext(); return; }
+  if (name === "grade") { page.opened = false; page.at = page.trail.length; render(); if (!page.deck.length) await fetchNext(); return; }
   clearTimeout(page.again);
   show("view");
   const box = el("div"); // of this view alone: a view that answers late draws into a box that is gone

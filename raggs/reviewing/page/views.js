@@ -6,6 +6,7 @@ import { order } from "./order.js";
 import { own } from "./own.js";
 
 const MOST_PAIRS = 10; // pairs of annotators with a matrix
+const MOST_COLUMNS = 4; // annotators in columns on a narrow page
 const HALF_WIDTH = 0.1; // of a 95% interval that is narrow enough to name the agreement
 const LEVELS = [[0, 0], [0.2, 1], [0.4, 2], [0.6, 3], [0.8, 4], [Infinity, 5]]; // Landis and Koch 1977
 
@@ -60,7 +61,7 @@ async function agree(at) {
   const said = at.words();
   const found = await at.post("/api/agreement", at.me());
   const told = (figure) => (figure.value === null ? "–" : decimal(figure.value.toFixed(2)));
-  const range = (figure) => (figure.low === null ? "–" : `${decimal(figure.low.toFixed(2))} … ${decimal(figure.high.toFixed(2))}`);
+  const range = (figure) => (figure.low === null ? "–" : `${decimal(figure.low.toFixed(2))}\u00a0…\u00a0${decimal(figure.high.toFixed(2))}`);
   const columns = [(each) => each.who, (each) => each.graded, (each) => each.unsure || null, (each) => each.mean, (each) => each.lenient, (each) => each.again || null, (each) => share(each), (each) => each.drift];
   const share = (person) => (person.again ? `${person.same} / ${person.again}` : null);
   const pairs = (rows) => {
@@ -90,12 +91,16 @@ async function agree(at) {
   return {};
 }
 
-// One row per annotator; only columns with a figure, and what these columns mean.
+// One row per annotator, or one column on a narrow page; only figures that exist, and what they mean.
 function people(said, rows, columns) {
   const here = columns.map((_, place) => place).filter((place) => rows.some((each) => columns[place](each) !== null));
   const means = here.map((place) => said.columnsMean[place]).filter(Boolean);
+  const head = here.map((place) => said.columns[place]), cell = (value) => (typeof value === "number" ? decimal(value) : value);
+  const lines = [head, ...rows.map((each) => here.map((place) => cell(columns[place](each))))];
+  const upright = rows.length <= MOST_COLUMNS && window.matchMedia("(max-width: 56rem)").matches;
+  const [first, ...rest] = upright ? head.map((_, place) => lines.map((line) => line[place])) : lines;
   return [
-    table(said.people, here.map((place) => said.columns[place]), rows.map((each) => here.map((place) => (typeof columns[place](each) === "number" ? decimal(columns[place](each)) : columns[place](each))))),
+    table(said.people, first, rest),
     means.length ? el("p", { className: "soft", textContent: means.join(" ") }) : "",
   ];
 }
