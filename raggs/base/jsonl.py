@@ -89,7 +89,7 @@ def dump_line(record: BaseModel, *, given: bool = False) -> bytes:
     Args:
         record: the record.
         given: whether to omit defaults that were not set explicitly. For a record that was read from a file, this
-            restores the original line, even if an earlier version of raggs wrote the line without newer fields.
+            restores the original line, even if it lacks fields that are newer than the line.
     """
     return record.model_dump_json(exclude_unset=given).encode() + b"\n"
 

@@ -1,7 +1,7 @@
 """Detect secrets in texts and settings, and mask them.
 
 Keys are read from the environment when they are needed. They must not appear in files of a run, in messages or on the
-screen. A text is a secret if its variable or its setting has a name such as ``OPENAI_API_KEY``, or if it looks like a
+screen. A text is a secret if its variable or setting has a name such as ``OPENAI_API_KEY``, or if it looks like a
 key of a well-known provider. Texts are searched for the secrets of the current environment. Secrets from other sources
 must be registered with `add_secrets`.
 

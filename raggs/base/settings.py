@@ -176,8 +176,8 @@ def _kinds(annotation: object) -> Iterator[object]:
 def causes_of(settings: BaseModel) -> Causes:
     """Return the fields of `settings` that can change a result, as plain JSON values, including nested models.
 
-    An `InputPath` is replaced by the sha256 of the file, or by None if the file is missing or unreadable: the code that
-    reads it gives a better error.
+    An `InputPath` is replaced by the sha256 of the file, or by None if the file is missing or unreadable. The code that
+    reads the file gives a better error.
     """
     found: Causes = {}
     for name, field in type(settings).model_fields.items():

@@ -205,9 +205,9 @@ WORDS_WITHOUT_SPACES = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u30
 def join_wrapped_lines(text: str) -> str:
     """Return a text for display, with lines joined that were broken only because they had reached a width.
 
-    Code, tables, list items, blank lines and short lines keep their breaks. All lines keep them if the longest line of
-    prose before a break does not have 55 to 160 characters, or if fewer than 80% of the breaks between lines of prose
-    follow full lines. Only line breaks and the white space around them change.
+    Code, tables, list items, blank lines and short lines keep their breaks. A text is unchanged in two cases: if its
+    longest line of prose before a break does not have 55 to 160 characters, or if fewer than 80% of the breaks between
+    lines of prose follow full lines. Only line breaks and the white space around them change.
     """
     lines = text.split("\n")
     breaks = [

@@ -1,8 +1,8 @@
 """Write the labels and orders of an earlier version that a new version carries over.
 
 Labels are copied from the judge's records of the earlier version, with their origin. Failed judgments, passages that
-were not judged, and abstentions are not copied. A judge that reads human labels reads them again, so human labels, and
-other labels of passages that have a human label now, are not copied for such a judge.
+were not judged, and abstentions are not copied. A judge that reads human labels reads them again. For such a judge,
+human labels are not copied, nor are other labels of passages that have a human label now.
 
 An order is copied for passages whose text is unchanged. If a passage of an order was edited or removed, the order of
 the remaining passages is copied, if there are at least two. The ranking of a query can be repeated without calls if its

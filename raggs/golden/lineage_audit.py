@@ -1,7 +1,7 @@
 """Audit of a version that `raggs update` made: is its lineage possible, and are its carried labels those of its parent?
 
 `chain_findings` follows the lineage from run directory to run directory. Each parent must have the version that its
-child names. A version depends on all versions before it, so a version cannot be its own ancestor: a cycle, or a parent
+child names. A version depends on all versions before it, so a version cannot be its own ancestor. A cycle, or a parent
 with other labels, is a forgery or a damaged file. `carried_findings` compares each carried label with the record of the
 parent, with its texts, and with the rules of `raggs.golden.aligning`. If the parent is not on this machine, the labels
 are compared only with the file that `raggs update` wrote.

@@ -155,8 +155,8 @@ class BatchCaller:
                     self._cache.put(key, answer)
 
     async def _understood(self, call: ChatCall, trace: CallTrace) -> Completion:
-        """Return the answer. Put the request into another batch if the provider rejected cache marks or the name of the
-        token limit, or if our token limit cut the answer off.
+        """Return the answer. The request goes into another batch in two cases: the provider rejected cache marks or the
+        name of the token limit, or our token limit cut the answer off.
 
         Raises:
             BudgetSpent: the budget is used up, or does not cover a longer answer.

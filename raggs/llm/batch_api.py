@@ -294,8 +294,8 @@ class BatchJournal:
 
 
 def keys_in_batches(folder: Path) -> dict[str, Path]:
-    """Return every answer key in a batch whose id is known and that was not fetched completely, with the path of the
-    batch's record, from the journals in `folder`.
+    """Return the answer keys in the batches that the journals in `folder` record, each with the path of the record.
+    Batches whose id is unknown are omitted.
 
     Raises:
         ProviderError: a record is damaged, so its keys are unknown and could be paid for twice.

@@ -2,8 +2,8 @@
 invocation.
 
 A call first takes one of the concurrency slots and keeps it through all its retries. A struggling provider therefore
-gets fewer calls. Each attempt waits first for the rate limit and then for the budget, so that no money is reserved
-during the wait for the rate limit. Requests are served in their order, so every query and every stage gets its turn.
+gets fewer calls. Each attempt waits first for the rate limit and then for the budget. So no money is reserved during
+the wait for the rate limit. Requests are served in their order, so every query and every stage gets its turn.
 
 If USD are limited, a call is sent with a token limit that its reservation covers, unless the server accepts no limit.
 An answer that ends at this limit is incomplete. It is requested again with a higher limit, if the budget covers this.

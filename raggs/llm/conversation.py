@@ -1,8 +1,8 @@
 """Send a request until its answer is usable: call, parse, validate, and repeat with a correction.
 
-Values are not coerced: a grade given as text is invalid. Only two things are changed: lone surrogates are replaced, and
-a Markdown fence around the JSON is removed, because models without structured output often write one. The answer to a
-decision request is validated in the same way, and so are the log-probabilities of an answer.
+Values are not coerced: a grade given as text is invalid. Only lone surrogates are replaced, and a Markdown fence around
+the JSON is removed. Models without structured output often write such a fence. The answer to a decision request is
+validated in the same way, and so are the log-probabilities of an answer.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 `llm.ledger.jsonl` is append-only. It contains the calls of all invocations of the run, including failed ones. It is not
 an artifact: no result depends on it, and a run without it is complete. The line of a call is passed to the operating
 system before its answer is used. An incomplete last line is removed when the file is opened again. The cache can return
-thousands of answers per second, so consecutive cached answers of the same query, task and model share a line, which is
-written after them.
+thousands of answers per second. Consecutive cached answers of the same query, task and answering model therefore share
+a line, which is written after them.
 
 Before a call is sent, raggs writes to disk that it is about to be sent: its intent (`IntentLog`). If a kill interrupted
 calls, the next invocation books them as `unknown`: they are possibly billed, and count as spent with the cost in their

@@ -5,9 +5,10 @@ A request for one query names the query, so that its calls are booked on the que
 `add_cache_marks` marks the shared part of a prompt for providers that need it. The text of the prompt does not change.
 Most providers cache the beginnings of prompts automatically. Marks are needed in two cases. Anthropic caches only
 marked parts (guide "Prompt caching"). OpenAI models that charge for cache writes (GPT-5.6 and later) cache whole
-prompts, including the part that no other prompt shares, if there are no marks (`PromptCacheOptions` in OpenAI's Python
-library). In both cases, the system message gets a mark if it is long enough to be cached. If it is too short, these
-OpenAI models get the instruction to cache nothing, so no cache write is charged. Marks are not part of a cache key.
+prompts if there are no marks (`PromptCacheOptions` in OpenAI's Python library). This includes the part that no other
+prompt shares. In both cases, the system message gets a mark if it is long enough to be cached. If it is too short,
+these OpenAI models get the instruction to cache nothing, so no cache write is charged. Marks are not part of a cache
+key.
 
 `Answerer` records which model answered: the names stated in its answer. `Answerers` checks whether these names changed.
 A model is requested by a name that may be an alias ("gpt-5-mini"). The answer states the snapshot

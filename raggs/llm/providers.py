@@ -20,7 +20,7 @@ Redirects are not followed. After a status 301, 302 or 303, the client would sen
 count as the model's answer. After a status 307 or 308, it would send queries, passages and the key to a host that the
 user did not configure.
 
-For calls through litellm, redirects of its HTTP clients are disabled only while such a call runs: a program that uses
+For calls through litellm, redirects of its HTTP clients are disabled only while such a call runs. A program that uses
 raggs may use these clients for other purposes.
 """
 

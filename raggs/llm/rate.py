@@ -6,11 +6,12 @@ calls to the model for that time; if it is too long, the run stops. After the pa
 learned rate, to avoid a burst.
 
 `CallPace` learns a rate from rejections (429, or any Retry-After). It reacts to a rejection as TCP reacts to a packet
-loss. It reduces the rate once for all calls in flight together, returns quickly to the last good rate, which was
-achieved before, and then probes slowly. Rejections that do not depend on the rate must not keep it low. Such rejections
-also occur below the good rate, where a rate limit would reject nothing. A few rejections below the good rate therefore
-do not reduce the rate. After several of them, a few rejections above the good rate do not reduce it either. A large
-share of rejections always reduces the rate: the limit has dropped, or the allowance of a whole minute is used up.
+loss. It reduces the rate once for all calls in flight together. It then returns quickly to the last good rate, which
+was achieved before, and probes slowly from there. Rejections that do not depend on the rate must not keep it low. Such
+rejections also occur below the good rate, where a rate limit would reject nothing. A few rejections below the good rate
+therefore do not reduce the rate. After several of them, a few rejections above the good rate do not reduce it either.
+But if a large share of the calls since the last reduction is rejected, the rate is reduced: the limit has dropped, or
+the allowance of a whole minute is used up.
 
 Times are passed as arguments. Nothing in `CallPace` reads a clock or waits.
 """

@@ -3,8 +3,8 @@ query and passage, unless a request asks for fresh scores.
 
 raggs assumes that a score depends only on query, passage, model and parameters, because these rerankers read one
 passage at a time. The scores for 200 candidates therefore include those for the first 50, and only missing scores are
-requested. Each score is stored with the usage, name and size of its call, because a call with 200 passages has another
-latency than one with 50.
+requested. A call with 200 passages has another latency than one with 50, so each score is stored with the usage, name
+and size of its call.
 """
 
 from __future__ import annotations

@@ -196,8 +196,8 @@ class HfImporter(Importer):
         return sorted({each for each in found if each.is_file() and each.resolve().is_relative_to(inside)})
 
     def _patterns(self, config: str, stated: Sequence[tuple[str, list[str]]]) -> list[str]:
-        """Return the patterns of a configuration's files in the dataset card. For the corpus and the queries, these are
-        the files without a split, and those of a split with the name of the configuration or of the requested split.
+        """Return the patterns of a configuration's files in the dataset card. A split of the corpus or of the queries
+        counts if it has no name, the name of the configuration, or that of the requested split.
         """
         if config == "default":
             return self._of_split(stated)

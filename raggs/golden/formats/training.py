@@ -4,12 +4,12 @@ Queries are split into the sides `train` and `test`, and only one side is writte
 of a query. Queries that differ only in case, punctuation, or the order of their words are therefore on the same side.
 With a file of evaluation queries, the test side consists of these queries and of all queries with the same words.
 
-The utility of a passage is the score of the ranking on a scale from 0 to 1, or its grade if the judge did not order it.
-A passage is a positive from the grade `binary_at` on. All negatives of a positive were judged, and have a lower grade
-and utility. Positives and their near-duplicates are never negatives. Near-duplicates are those that the run found, and
-passages with the same set of words. A negative must also be worse with a confidence of at least `MIN_CONFIDENCE`. The
-confidence comes from the posterior of the ranking, or else from the probabilities that the judge states. If neither is
-known, the grades must differ by at least two.
+The utility of a passage is its score in the ranking, or its grade if the judge did not order it, on a scale from 0 to
+1. A passage is a positive if its grade is at least `binary_at`. All negatives of a positive were judged, and have a
+lower grade and utility. Positives and their near-duplicates are never negatives. Near-duplicates are those that the run
+found, and passages with the same set of words. A negative must also be worse with a confidence of at least
+`MIN_CONFIDENCE`. The confidence comes from the posterior of the ranking, or else from the probabilities that the judge
+states. If neither is known, the grades must differ by at least two.
 """
 
 from __future__ import annotations
