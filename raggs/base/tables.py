@@ -8,8 +8,8 @@ The column of a role is found in this order:
 the text is not needed. The text is not needed if another column has it or the command does not read it. In all other
 cases, the column is the text of the query.
 4. A column `document` or `passage`: by the same rule, the id or the text of the passage.
-5. A column `text`: the text of the passage or of the query, whichever has no other column. If neither has one, it is
-the text whose id has no column either. If both are still possible, raggs raises an error.
+5. A column `text`: the text of the passage or of the query, if only one of them is read and has no other column. If
+both are missing, it is the text whose id has no column either. If both are still possible, raggs raises an error.
 
 Upper and lower case, `-`, `_` and spaces make no difference in a name. Columns without a role are not read.
 """

@@ -1,4 +1,4 @@
-"""Language models: structured answers, paid for once, within a budget. No other package calls providers.
+"""Language models: structured answers, paid for once, within a budget. No other package calls providers of models.
 
 client            the entry point, `LLM`; needs settings, a budget, a folder and a ledger, but no run
 messages          requests and replies
