@@ -268,7 +268,7 @@ class Bench:
 
         Args:
             queries: the questions.
-            stored: whether vectors that a run has stored are reused. If so, their passages are not counted.
+            stored: whether stored vectors are reused. If so, passages that already have a vector are not counted.
         """
         for embedder in (each for each in self.embedders.values() if each.models):
             passages, begun = self.passages, 0

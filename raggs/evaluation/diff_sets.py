@@ -526,7 +526,7 @@ class SharedGrades:
 
 
 def comparable(old: GoldenSide, new: GoldenSide) -> bool:
-    """Return whether both sets use the same scale."""
+    """Return whether the lowest and the highest grade are the same in both sets."""
     scales = [(side.part.lowest, side.part.highest) for side in (old, new)]
     return scales[0] == scales[1]
 
@@ -549,7 +549,7 @@ def grades_part(found: SharedGrades, side: GoldenSide, *, confidence: float, see
     """Return the changes of grades; None if no grade can be compared.
 
     Args:
-        side: one of the sets, whose scale both sets use.
+        side: one of the sets. Its lowest relevant grade is used for both.
     """
     if not len(found.old):
         return None

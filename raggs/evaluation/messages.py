@@ -74,7 +74,7 @@ def would_tell(part: ComparisonPart) -> str:
     return f"{query_count(part.queries_needed)} queries would resolve it" if part.queries_needed and open_ else ""
 
 
-MAX_STATED_QUERIES = 10_000  # larger estimates only say that no real set is large enough
+MAX_STATED_QUERIES = 10_000  # larger estimates mean that no real set is large enough
 
 
 def query_count(needed: int) -> str:

@@ -42,7 +42,9 @@ class GoldenPart(ReportPart):
     highest: int
     relevant: int = Field(description="lowest relevant grade")
     gains: tuple[float, ...] = Field(description="the gain of each grade, from the lowest")
-    digest: str = Field(description="sha256 over all judgments; evaluations with different digests cannot be compared")
+    digest: str = Field(
+        description="sha256 over all judgments; if two evaluations have different digests, their judgments differ"
+    )
     version: VersionName | None = Field(
         None, exclude_if=not_, description="version of a set that raggs update made; missing for other sets"
     )

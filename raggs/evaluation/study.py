@@ -46,7 +46,7 @@ def ends_between(
     """Return how far unjudged passages could move each query's difference; None if neither system has unjudged passages
     in its top.
 
-    Differences are negated if lower is better, so that more is always better.
+    Differences are negated if lower is better, so that a positive difference is an improvement.
 
     Args:
         ours, theirs: the tops of the two systems; None if all judged passages are relevant or the lists are condensed.
@@ -221,7 +221,7 @@ def _is_pooled_from(
     """Return True if the set records that it was pooled from a system, and False if this only follows from a top
     without unjudged passages. Return None if the set was not pooled from the system.
 
-    A golden set is never pooled from a system that needs a projection.
+    A system that needs a projection never counts as pooled.
     """
     if system.projection:
         return None

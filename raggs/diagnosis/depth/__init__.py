@@ -216,7 +216,9 @@ class DepthConfig(DiagnosisConfig):
     mode: Literal["dense", "hybrid"] = Field(
         "hybrid", description="how candidates are found: dense: by vectors; hybrid: by words and by vectors"
     )
-    base: Annotated[int, Flag(value="K")] = Field(50, ge=2, le=10_000, description="number of candidates per query")
+    base: Annotated[int, Flag(value="K")] = Field(
+        50, ge=2, le=10_000, description="number of candidates per query when no signal fires"
+    )
     deep: Annotated[int, Flag(value="K")] = Field(
         100, ge=3, le=10_000, description="number of candidates per query when a signal fires"
     )
@@ -226,7 +228,7 @@ class DepthConfig(DiagnosisConfig):
     deep_cutoff: Annotated[int | None, Flag(value="K")] = Field(
         None,
         ge=1,
-        description="large cutoff, at which quality should rise; default: 30, or `deep` without a reranker",
+        description="large cutoff, at which quality should rise; default: 30, or that of --deep without a reranker",
     )
     max_share: Annotated[float, Flag(value="SHARE")] = Field(
         0.5, gt=0, le=1, description="maximum share of queries that are searched deeper"
@@ -243,10 +245,10 @@ class DepthConfig(DiagnosisConfig):
 
 
 class DepthDiagnosis(Diagnosis[DepthFindings]):
-    """Test whether some questions are worth a deeper search, and write the router.
+    """Test whether a deeper search of some questions pays off, and configure a router that selects them.
 
     Thresholds are fitted on the even-numbered questions and evaluated on the odd-numbered ones. If routing pays off
-    and a run configuration was given, the folder --out gets a routed.yaml, which is a configuration for raggs run.
+    and a run configuration was given, raggs writes routed.yaml, a configuration for raggs run, to the folder --out.
     """
 
     Config = DepthConfig

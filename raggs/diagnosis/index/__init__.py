@@ -111,7 +111,7 @@ def _matched(found: IndexFindings, names: Sequence[str]) -> Iterator[Section]:
 def _left_out(parts: Sequence[LowRecallPart]) -> Iterator[Section]:
     if table := table_of(parts, "index", "tried", "share", "qids"):
         below = f"Queries with a recall@{parts[0].k} below {parts[0].below:g}"
-        yield Section(f"{below}, where the mean is nearest to {USUAL_LEVEL:g}", table=table)
+        yield Section(f"{below}, at the effort with a mean recall nearest to {USUAL_LEVEL:g}", table=table)
 
 
 # --- points ---------------------------------------------------------------------------------------------------

@@ -287,14 +287,15 @@ class IndexDiagnosisConfig(DiagnosisConfig):
     timed: int = Field(100, ge=1, description="number of timed queries per measured point")
     rounds: int = Field(3, ge=1, description="repetitions of each timed query; the median counts")
     tune: Annotated[Annotated[float, Field(gt=0, lt=1)] | None, BeforeValidator(_share), Flag(value="LOSS")] = Field(
-        None, description="allowed loss, such as 0.01 or 1%; finds the lowest effort whose loss is within it"
+        None, description="maximum loss, such as 0.01 or 1%; raggs finds the lowest effort that does not exceed it"
     )
     cutoffs: tuple[Annotated[int, Field(ge=1)], ...] = Field(
-        (10, 30), min_length=1, description="cutoffs at which the loss is measured"
+        (10, 30), min_length=1, description="cutoffs at which the loss of --tune is measured"
     )
     measure: str | None = Field(
         None,
-        description="metric of the loss, without @k (needs a golden set); default: recall of the exact neighbours",
+        description="metric for the loss of --tune, without @k (needs a golden set); default: recall of the exact "
+        "neighbours",
     )
     depth: int | None = Field(
         None,
@@ -305,15 +306,19 @@ class IndexDiagnosisConfig(DiagnosisConfig):
     constraint: Annotated[FixedTarget | None, BeforeValidator(_fixed), Flag(value="WHAT=LEAST")] = Field(
         None, description="minimum of recall, robustness or qps; the report shows the best points by the other two"
     )
-    robust_at: Annotated[Share, Flag(value="SHARE")] = Field(0.3, description="recall that defines robustness")
+    robust_at: Annotated[Share, Flag(value="SHARE")] = Field(
+        0.3, description="recall that defines robustness in --constraint, unless --correct determines it"
+    )
     correct: Path | None = Field(
-        None, description="CSV file with the columns qid, setting and correct (0 or 1), from which delta is chosen"
+        None,
+        description="CSV file with the columns qid, setting and correct (0 or 1), to determine the recall that correct "
+        "answers need",
     )
     accuracy_share: Annotated[Share, Flag(value="SHARE")] = Field(
         NEAR_ACCURACY_SHARE, description="accuracy that is sufficient, as a share of the exact search's accuracy"
     )
     vectors: Path | None = Field(None, description="NumPy file with passage vectors, instead of a corpus")
-    queries: Path | None = Field(None, description="NumPy file with query vectors")
+    queries: Path | None = Field(None, description="NumPy file with query vectors (needs --vectors)")
 
     @model_validator(mode="after")
     def _whole(self) -> Self:

@@ -271,7 +271,7 @@ class RetrievalConfig(DiagnosisConfig):
     measure: Annotated[str | None, Flag(("--measure", "-m"))] = Field(
         None, description="metric that defines failure; default: ra_nwg@10, or ndcg@10 if grades are not 1 to 5"
     )
-    baseline: str | None = Field(None, description="baseline system; default: the first")
+    baseline: str | None = Field(None, description="baseline system; default: the first system")
     pool: int = Field(50, ge=1, description="number of candidates per query and system")
     failing: float = Field(0.5, gt=0, le=1, description="value of the metric below which a query fails")
     relevant_from: Annotated[int | None, Flag(("--binary-at",))] = Field(
