@@ -64,7 +64,7 @@ class WorstQuery:
     Attributes:
         system, qid: the system and the query id.
         value: value of the measure.
-        before: value in the earlier result; None without one.
+        before: value in the earlier result; None if there is none.
         text: text of the query; empty if unknown.
     """
 
@@ -303,7 +303,7 @@ def _valid(golden: GoldenSet, judgments: Judgments, asked: ScaleRequest) -> tupl
 
 
 def _open_systems(subject: JudgedFiles, golden: GoldenSet, judgments: Judgments) -> Iterator[NamedSystem]:
-    """Yield the systems. Those of YAML files are searched with all judged queries."""
+    """Yield the systems. Systems in YAML files are searched with all judged queries."""
 
     def search(name: str, path: Path) -> NamedSystem:
         from raggs.app.search_systems import search_system  # Imported lazily: most systems are files.

@@ -137,7 +137,7 @@ def _grades_only() -> str:
 
 
 def _strange_lists(files: Sequence[Path]) -> list[Path]:
-    """Return run files next to the written ones that this export did not write."""
+    """Return the run files of other exports in the folders of the written files."""
     folders = {path.parent.parent for path in files if path.parent.name == RUNS}
     return sorted(path for folder in folders for path in lists_in(folder) if path not in files)
 

@@ -328,7 +328,7 @@ def _passages(
 ) -> tuple[set[str], Callable[[Iterable[str]], Mapping[str, Passage]]]:
     """Return which of the wanted passages exist, and a function that returns passages by id.
 
-    They are those of the set itself if it has texts, otherwise those of the corpus.
+    The passages are those of the set if it has texts, and those of the corpus otherwise.
     """
     if request.corpus is None:
         own = {each.doc_id: each for query in golden.by_query("pool") for each in query.pool if each.doc_id in wanted}

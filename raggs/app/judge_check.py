@@ -1,11 +1,11 @@
-"""Validation of a run's judge against human labels: agreement, errors, and what its grades may be used for.
+"""Validation of a run's judge against human labels: agreement, errors, and suitable uses of its grades.
 
 Only blind labels count, which an annotator gave before seeing a grade by a model. The result states how many labels are
 excluded. The run does not change.
 
 The judge's orders are also compared with human grades, by the place of a passage in the prompt. Each pair of passages
-in one prompt with different human grades counts once for each of its two passages. The question is whether the judge,
-and whether the annotators, prefer the passage to the other one.
+in one prompt with different human grades counts once for each of its two passages. For each passage, the judge's
+preference between the two is compared with that of the annotators.
 
 For `judge.gate.kappa`, the agreement is stored in the lock of the judge stage. It is recomputed at the end of every
 run, because new labels do not make a stage run again.

@@ -44,7 +44,7 @@ def projected(
 
     Raises:
         UsageError: a corpus is named for an unknown system, or two corpora for the same one.
-        NotFoundError, DataError: a corpus is unknown, or differs from the one that was judged or searched. Also if
+        NotFoundError, DataError: a corpus is unknown, or differs from the one that was judged or searched, or its
             passages have no positions in documents, or other texts than the judged ones.
     """
     named = _corpora_by_system(asked.corpora, [system.name for system in systems])

@@ -90,7 +90,7 @@ class QueryKind:
         signals: share of its searches with a failure signal.
         labelled: number of queries of the set that belong to it.
         queries: number of distinct queries.
-        examples: up to three queries: first those that are not covered, each part by its searches.
+        examples: up to three queries: those that are not covered first, then those with the most searches.
     """
 
     searches: int

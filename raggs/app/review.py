@@ -110,7 +110,7 @@ class FittedLabels:
 def fitted_labels(run: OpenedRun) -> FittedLabels:
     """Return the labels that the calibration of a run's judge was fitted on; none without a calibration.
 
-    A file counts only if it is the one that the run used.
+    A calibration file counts only if it has not changed since the run.
     """
     files, pairs = calibration_files(run), set[tuple[str, str]]()
     if not files:
