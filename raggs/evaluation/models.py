@@ -414,7 +414,7 @@ class EvalReport(ReportPart):
     comparisons: tuple[ComparisonPart, ...] = ()
     sensitivity: tuple[SensitivityPart, ...] = ()
     analyses: Mapping[str, tuple[FoundPart, ...]] = Field(
-        {}, description="findings of analyses without a field of their own, by name"
+        {}, description="findings of analyses for which the report has no other field, by name of the analysis"
     )
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = Field((), description="why the scores may be meaningless")

@@ -307,8 +307,7 @@ def check_corpus(judgments: Judgments, system: NamedSystem) -> None:
 def doubt_of(study: Study, system: str) -> str:
     """Return why the scores of a system mean little. The text is empty if there is no such reason.
 
-    If all labels are relevant, unjudged passages are not relevant by convention, so their share is no reason to doubt
-    the scores.
+    If all labels are relevant, unjudged passages are not relevant by convention, so a large share of them is expected.
     """
     hits, k = study.hits[system], min(study.scoring.cutoffs)
     if hits.reading is not None:

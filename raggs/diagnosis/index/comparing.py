@@ -237,7 +237,7 @@ def _chosen_part(point: PointPart, delta: float) -> ChosenPart:
 COLUMNS = ("qid", "setting", "correct")
 EXACT = "flat"
 TRUTHS = {"0": False, "1": True, "false": False, "true": True}
-REMEDY = "write a CSV file with qid,setting,correct; settings such as flat and hnsw:ef=16; correct is 0 or 1"
+REMEDY = "write a CSV file with the columns qid, setting (such as flat or hnsw:ef=16) and correct (0 or 1)"
 
 
 @dataclass

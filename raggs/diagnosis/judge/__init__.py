@@ -1,5 +1,5 @@
-"""Diagnosis `judge`: whether the user's own model orders a pool consistently, with one prompt of the whole pool (up to
-40 passages by default) and with the rank stage.
+"""Diagnosis `judge`: whether the run's judge orders a pool consistently. It compares one prompt with the whole pool (up
+to 40 passages by default) and the rank stage.
 
 `measuring` contains pools, orders, grades and findings; this module contains the diagnosis, its forecast, tables and
 plots. If all grades are known, a dry run counts the calls with one prompt per pool exactly. It follows each ranking to
