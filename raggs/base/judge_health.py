@@ -19,9 +19,9 @@ HUMAN_SOURCE = "human"  # prefix of the source of a human grade
 GATE_FAILED_TEXT = "the judge fails its check"  # start of the sentence about an unmet requirement of `judge.gate`
 GROUP_SHIFT_WARNING = 0.3  # group context effect that causes a warning, in grades
 SLOPE = 0.1  # warning limit per grade of the group's mean; the means of good and bad groups differ by about three
-ERROR_CORRELATION_WARNING = 0.2  # from this error correlation on, a repeated judgment mostly repeats the error
-# Keys of counts in a stage's lock.
-# Of the retrieve stage. Its other counts are named after the signals that caused deeper searches.
+ERROR_CORRELATION_WARNING = 0.2  # a higher correlation of the errors of repeated judgments causes a warning
+# Keys of counts in a stage's lock, first those of the retrieve stage.
+# Other counts of this stage are named after the signals that caused deeper searches.
 COUNT_QUERIES, COUNT_DEEPER = "questions", "deeper"
 COUNT_CALLS, COUNT_SHARING, COUNT_ENDED = "calls of all", "questions that share", "ended before"  # of a shared budget
 COUNT_SETTLED, COUNT_NOT_RANKED, COUNT_NEAR_TIES = "settled", "not ranked", "near-ties at the edge"

@@ -74,7 +74,7 @@ class Plugin:
         return found
 
     def broken(self, problem: str) -> PrerequisiteError:
-        """Return the error that describes its problem."""
+        """Return the error for a plugin with this problem."""
         group = f"{self.point.group}: {self.point.name} = {self.target}"
         return PrerequisiteError(
             f"the plugin {self.point.name!r} of package {self.package} cannot be used ({group}): {problem}",

@@ -92,8 +92,9 @@ def clean_passage(text: str) -> str:
 def fold_quotes(text: str) -> str:
     """Return `text` with keyboard forms of typographic quotation marks, apostrophes and hyphens.
 
-    Searches compare texts in this form, so queries from a word processor and from a keyboard find the same passages. An
-    acute accent between two letters counts as an apostrophe, even after cleaning, which separates it from its letter.
+    Lexical search, embedders and local rerankers read texts in this form, so that queries from a word processor and
+    from a keyboard find the same passages. An acute accent between two letters counts as an apostrophe, even after
+    cleaning, which separates it from its letter.
 
     Returns:
         A text that `fold_quotes` does not change again; `text` itself if it contains no such character.

@@ -121,8 +121,6 @@ def _plant(path: Path, key: bytes) -> None:
         temporary.unlink(missing_ok=True)
 
 
-# Imported lazily: diskcache, tenacity and litellm are needed only for calls.
-
 T = TypeVar("T")
 
 GRACE_S = 10.0  # seconds that closing waits for calls in flight
@@ -141,7 +139,7 @@ class LLM:
         settings: settings of language models.
         budget: limits of the run and of this invocation.
         cache_dir: folder of the answer cache, created if missing; None for no cache.
-        ledger: ledger in which each call is booked (default: none).
+        ledger: ledger in which each call is booked (default: one without a file).
         batch: settings for sending requests that may take hours (`patient`) in batches; None sends all requests
             directly.
         progress: progress callback for batches: name, number of answers, expected number.

@@ -11,8 +11,8 @@ because many readers split every line into columns. The provenance of a golden s
 of the format, in a sidecar (`.meta.json`).
 
 Without `--force`, an export does not write into a folder with other files. A failed export leaves no incomplete file,
-but files that it finished before stay. If the folder contains an earlier export in the same format, this export is
-replaced. During an export, the folder contains a mark file, so that an export can be repeated after raggs was killed.
+but files that it finished before stay. If the folder contains an earlier export in the same format, its files are
+overwritten. During an export, the folder contains a mark file. It allows an export to be repeated after a kill.
 """
 
 from __future__ import annotations
