@@ -9,6 +9,7 @@ frequent requests. It wraps the application as ASGI middleware, so that it cover
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
 import time
 from base64 import b64encode
@@ -46,13 +47,14 @@ from raggs.reviewing.session import LeaseHolder, Session
 COOKIE, HEADER = "raggs_review", "x-raggs"
 NO_LOOK = (
     "this server hides grades of models, so that labels stay blind. To see queries, passages and results of systems, "
-    "stop it and run: raggs review serve RUN --look"
+    "stop it and run `raggs review serve RUN --look`"
 )
 DEEP = "/look"  # a link with a token may lead to this path and below; others are redirected to /
 MAX_BODY_BYTES = 64 * 1024  # per request
 BODY_SECONDS = 15.0  # timeout of a request body
 PER_SECOND, BURST = 40.0, 200.0  # rate limit per client address
 MAX_ADDRESSES = 1_000
+COMMAND = re.compile(r"`([^`]+)`")  # in the text of an error
 POLICY = "content-security-policy"
 SAFE = {
     POLICY: "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -128,13 +130,15 @@ class AccessGate:
         if not self._rate.passes(request.client.host if request.client else ""):
             return refusal(429, "too many requests; try again later")
         if not self._is_mine(request.headers.get("host", "")):
-            said = "unknown host name: open the address that raggs review serve printed"
+            said = "unknown host name: open the address that `raggs review serve` printed"
             return refusal(400, f"{said}, or start the server with --allow-host NAME")
         given = request.query_params.get("token")
         if given is not None:
             return self._first_visit(request, given)
         if not secrets.compare_digest(request.cookies.get(self._name, "").encode(), self._cookie.encode()):
-            return refusal(403, "access denied: open the address that raggs review serve printed, including the token")
+            return refusal(
+                403, "access denied: open the address that `raggs review serve` printed, including the token"
+            )
         length = request.headers.get("content-length", "0")
         if not length.isdigit() or int(length) > MAX_BODY_BYTES:
             return refusal(413, f"the maximum request size is {MAX_BODY_BYTES:,} bytes")
@@ -151,7 +155,7 @@ class AccessGate:
 
     def _first_visit(self, request: Request, given: str) -> Response:
         if not secrets.compare_digest(given.encode(), self._token.encode()):
-            return refusal(403, "access denied: wrong token; open the address that raggs review serve printed last")
+            return refusal(403, "access denied: wrong token; open the address that `raggs review serve` printed last")
         asked = request.scope["path"]
         answer = RedirectResponse(quote(asked) if asked == DEEP or asked.startswith(f"{DEEP}/") else "/", 303)
         secure = request.headers.get("x-forwarded-proto") == "https"
@@ -179,7 +183,7 @@ class Refusal(JSONResponse):
     def page(self) -> Response:
         """Return the answer as an HTML page that contains its styles, because a request for them is refused, too."""
         title = "raggs review"
-        words = escape(self._why[:1].upper() + self._why[1:])
+        words = COMMAND.sub(r"<code>\1</code>", escape(self._why[:1].upper() + self._why[1:]))
         style = _content("theme.css").decode() + _content("error.css").decode()
         head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><style>{style}</style>'
         scale = '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'

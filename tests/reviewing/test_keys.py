@@ -461,6 +461,11 @@ def test_grades_are_readable(browser: Any, tmp_path: Path, scheme: str) -> None:
         for ink, ground in found:
             low, high = sorted((luminance(ink), luminance(ground)))
             assert (high + 0.05) / (low + 0.05) >= 4.5
+        ada.press("3")
+        ada.saved()
+        ada.press("k")
+        ada.shown('#grades [aria-pressed="true"]')
+        assert ada.page.eval_on_selector_all("#grades button", look) == found, "the chosen grade is as readable"
         ada.press("Tab")
         assert ada.page.evaluate("getComputedStyle(document.activeElement).outlineWidth") == "3px"
 
