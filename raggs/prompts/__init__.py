@@ -71,7 +71,7 @@ FILE_NAME = re.compile(r"(?P<stem>.+?)(?:\.(?P<language>[a-z]{2}))?\.md")
 
 @dataclass(frozen=True)
 class Template:
-    """One language of a prompt. `note` describes the prompt to readers; it is not sent to a model."""
+    """One language of a prompt. `note` is the first line of the note, which is not sent to a model."""
 
     system: str
     user: str

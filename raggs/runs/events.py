@@ -35,7 +35,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class StageSkipped:
-    """A stage was skipped because nothing that it depends on has changed."""
+    """A stage was skipped because its result is up to date. In a stage that was not selected, failures do not count."""
 
     stage: str
     lock: StageLock

@@ -77,7 +77,7 @@ def typical(texts: Collection[str]) -> str:
 async def rewritten(queries: Iterable[Query], rewriter: Rewriter, usual: str) -> list[str]:
     """Return the texts to search for, with those that an expansion adds. `usual` is the default language.
 
-    If the rewrite of a query is not cached, use its own text. If its expansion is not cached, use placeholders.
+    If an answer for a query is not cached, use its own text and the placeholders of the rewriter.
     """
     texts = []
     for query in queries:

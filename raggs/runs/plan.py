@@ -3,8 +3,8 @@
 `RunState.plan` returns for each stage the reasons to run it now. A stage without reasons is up to date.
 
 The caller supplies a function that returns what a stage's result currently depends on. The function uses a
-configuration with all its components, or only the run directory (`as_locked`). `as_locked` assumes that inputs outside
-the directory are unchanged.
+configuration with all its components, or only the run directory and the installed code (`as_locked`). `as_locked`
+assumes that inputs outside the directory are unchanged.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ class RunState:
         return {artifact_file(read): self.file_hash(artifact_file(read)) or "" for read in stage.READS}
 
     def file_hash(self, file: str) -> str | None:
-        """Return the sha256 of a file of the run. It is computed once; `wrote` updates it."""
+        """Return the sha256 of a file of the run; None if it is missing. It is computed once; `wrote` updates it."""
         if file not in self._hashes:
             self._hashes[file] = self.store.file_hash(file)
         return self._hashes[file]

@@ -128,9 +128,9 @@ class Runner:
         configs: the configuration of each stage.
         services: services of the stages.
         execution: execution backend of the stages.
-        estimate: returns the estimated cost of the stages; empty if they are free. It is called when work
-            starts, and again before stages that call a model.
-        outlook: returns the same without what is already paid for. It calls no model, but takes a while.
+        estimate: returns the estimated cost of the stages; empty if they are free. It is called before the first stage
+            that runs and before stages that call a model, unless the estimate in the manifest still applies.
+        outlook: returns the same without the calls whose answers are cached. It calls no model, but takes longer.
         ceilings: returns PROC and %PROC of the retrieved lists, by the grades of the run. It is called after the judge
             stage.
         closing: receives the manifest before it is written for the last time, and returns it, possibly extended.
@@ -166,7 +166,8 @@ class Runner:
         """Run the selected stages that have a reason to run.
 
         Raises:
-            DataError: a stage that was not selected is out of date.
+            DataError: an earlier stage that was not selected is out of date, an artifact was edited manually, or only
+                `raggs update` may continue the run.
             PartialError, PrerequisiteError, ProviderError: the run stopped. Paid answers are kept.
         """
         began = time.perf_counter()
@@ -238,7 +239,9 @@ class Runner:
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """Lock the directory. If the work stops, seal the calls in the ledger. If that fails, the next run does it."""
+        """Lock the directory. If the work raises an error, seal the calls in the ledger. If sealing fails, the next run
+        seals them.
+        """
         with self.store.owned(), disk(self.store.folder, "choose another workspace"):
             try:
                 yield
@@ -434,9 +437,9 @@ class Runner:
         """Return whether the manifest must be written again although no stage ran: it has other facts, another format,
         or an edited configuration.
 
-        If only the command line, the working directory or the budget differs, the manifest is not written again.
-        Signatures and golden.lock files therefore stay valid. A manifest with any other edit is not written again
-        either.
+        If the configuration differs only in values that cannot change results, such as the budget, the manifest is not
+        written again. Signatures and golden.lock files therefore stay valid. A manifest with any other edit is not
+        written again either.
         """
         content = self.store.content()
         if edited := {each.path for each in breaks(content)}:

@@ -11,9 +11,10 @@ result.
 may run out.
 
 Only a fully graded query is useful. A partly graded query is unusable until its remaining calls are paid for. Without
-`stop_after`, a query requests all its grades at once. Calls run in the order of the requests, so at most one query is
-partly graded at any time. With `stop_after`, a query requests a few grades at a time, so several queries are partly
-graded at once. In that case, no further query starts if the budget might not cover all started queries and the new one.
+`stop_after`, a query requests all its grades at once. The budget admits calls in the order of the requests, so it
+usually runs out within a single query. With `stop_after`, a query requests a few grades at a time, so several queries
+are partly graded at once. In that case, no further query starts if the budget might not cover all started queries and
+the new one.
 Batch mode is an exception: in each round, the requests of all started queries form one batch.
 
 `spread` summarises how a shared budget was distributed over the queries, as counts for the lock.
@@ -56,7 +57,7 @@ def rate_of(count: int, total: int) -> WilsonRate:
 
 
 class Statistics:
-    """Statistics about the judge, collected while a stage's records are written. This base class collects nothing."""
+    """Statistics of a stage, collected while its records are written. This base class collects nothing."""
 
     probed: CanaryHealth | None = None  # result of the canaries; not part of any record
     people: HumanAgreement | None = None  # agreement with human labels; not part of any record
@@ -96,9 +97,7 @@ class Walks:
         self._most = 0.0  # maximum number of model calls that any started query may need
 
     def at_once(self, item: tuple[str, Sequence[object]]) -> int:
-        """Return how many calls a query requests at once when it starts; with `stop_after`, it requests more calls
-        later.
-        """
+        """Return how many calls a query requests when it starts; with `stop_after`, it may request more later."""
         self._most = max(self._most, self._calls(len(item[1])) * self._members)
         return self._calls(min(len(item[1]), self._stop_after or len(item[1])))
 
@@ -295,7 +294,7 @@ class StageOf(ABC, Generic[C, V]):
         """Write files that many processes will read, before each of them finds the files missing and creates them."""
 
     def asked(self, services: V) -> str | None:
-        """Return the name of the model that is called, as in records, or None if no model is called."""
+        """Return the name of the stage's judge or question generator, as in records; None if the stage has neither."""
         return None
 
     def cut_short(self, record: Record) -> bool:
@@ -317,7 +316,7 @@ class StageOf(ABC, Generic[C, V]):
         return None
 
     def statistics(self, config: C) -> Statistics:
-        """Return an object that collects the judge's statistics from the records of one run of the stage."""
+        """Return an object that collects statistics from the records of one run of the stage."""
         return Statistics()
 
     @classmethod

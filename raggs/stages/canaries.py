@@ -79,8 +79,8 @@ class CanaryCase:
 
 
 def planned(share: float, judgments: int) -> int:
-    """Return the number of canaries for this number of judgments: the share `share`, but at least one of each kind. It
-    is 0 if the share or the number of judgments is 0.
+    """Return the number of canaries for this number of judgments: the share `share`, but at least the number of kinds.
+    It is 0 if the share or the number of judgments is 0.
     """
     return max(len(KINDS), math.ceil(share * judgments)) if share and judgments else 0
 

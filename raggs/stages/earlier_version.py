@@ -129,7 +129,7 @@ class CarriedFile(Generic[R]):
         model: type of the records.
 
     Raises:
-        DataError: a line has no query id.
+        DataError: a line is invalid.
         NotFoundError: the file does not exist.
     """
 

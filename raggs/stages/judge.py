@@ -1,22 +1,23 @@
 """Stage 4: grade each passage of the pool from 1 to 5, or only its top part if `stop_after` ends the grading early.
 
-Only the representatives of near-duplicate groups are judged, and their near-duplicates get the same grade. If the judge
-can distinguish a near-duplicate from its representative (by its position), that passage is judged separately and no
-longer counts as a duplicate. If a judge fails, the record has no grade and gives the reason; a failure never becomes a
-number. A passage after an early stop gets a record with this reason. It is not judged, which is neither a failure nor a
-low grade. A passage on which the judge abstains also gets a record with the reason and no grade.
+Usually, only the representatives of near-duplicate groups are judged, and their near-duplicates get the same grade. If
+the grades of a judge depend on more than the text (`Judge.apart`), a near-duplicate is judged separately and no longer
+counts as a duplicate. A failed sample has no grade. If more than half of the samples of a passage failed, its record
+has no grade and contains the error. A passage after an early stop gets a record with this reason. It is not judged,
+which is neither a failure nor a low grade. A passage on which the judge abstains also gets a record with the reason and
+no grade.
 
 If the budget is used up, queries with missing grades are omitted entirely. Ungraded passages would otherwise count as
 irrelevant.
 
-With `judge.samples_if_below`, the first sample of a passage decides whether it gets further ones. They are requested
-only if the probability that the judge states for this grade is below the value. The record contains the probabilities
-of each sample, so that the audit can make the same decision.
+With `judge.samples_if_below`, the first sample of a passage decides whether it gets further ones. They are requested if
+the probability that the judge states for this grade is below the value, or if the judge states none. The record
+contains the probabilities of each sample, so that the audit can make the same decision.
 
 With `judge.group`, the judge grades several passages of a query in one call. The passages that are requested at once
-are shuffled separately for each sample and split into groups. Each group therefore mixes good and bad passages,
-independent of their rank. From sample to sample, the group and the position of a passage change at random. Groups
-depend only on the passages that are requested at once, never on earlier answers. A resumed run therefore makes the same
+are shuffled separately for each sample and split into groups. The group of a passage is therefore independent of its
+rank among these passages. From sample to sample, the group and the position of a passage change at random. The random
+numbers depend only on the query, the sample, and the first of these passages. A resumed run therefore makes the same
 calls.
 
 The group context effect and the position effect are estimated from the grades without further calls.
@@ -546,8 +547,8 @@ class GroupContextMoves:
         self._ends: list[ProductSums] = []  # per query: first minus last grades of its calls, number of calls
 
     def see(self, record: JudgeRecord) -> None:
-        """Record a passage that was sent to the judge. Near-duplicates and passages after an early stop are not
-        passed here.
+        """Record a passage that was sent to the judge or has a carried label. Near-duplicates and passages after an
+        early stop are not passed here.
         """
         if record.qid != self._qid:
             self._end()

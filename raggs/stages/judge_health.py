@@ -3,9 +3,9 @@
 For a cascade, the error rate of the cheap judge is estimated while the records are written.
 
 Some passages go to the good judge by a random draw and not by a rule. These passages are an unbiased sample of all
-passages whose cheap grade the rule would keep. For passages that go to the good judge by a rule, both grades are always
-known. Together, the two groups of passages show how often both judges agree, for each cheap grade. A rate causes a
-warning only if its whole interval is beyond the limit.
+passages whose cheap grade the rule would keep. For passages that go to the good judge by a rule, both grades are known
+unless a judge failed. Together, the two groups of passages show how often both judges agree, for each cheap grade. A
+rate causes a warning only if its whole interval is beyond the limit.
 """
 
 from __future__ import annotations
@@ -191,8 +191,8 @@ class JudgeStatistics(Statistics):
     Args:
         samples: grades per passage.
         stop_after: number of low grades in a row that ends the grading of a pool, or None for no early stop.
-        cascade: collects the votes if the judge is a cascade and not a panel.
-        company: collects all passages that were sent to the judge, if several are shown together.
+        cascade: collects the votes if the judge is a cascade, possibly behind human labels.
+        company: collects the grades if several passages are graded in one call.
         chosen: whether the first sample of a passage decides about further ones.
     """
 
@@ -316,7 +316,7 @@ class JudgeStatistics(Statistics):
 
 
 def cascade_statistics(spec: AdapterConfig) -> CascadeStatistics | None:
-    """Return the collector of cascade statistics if a judge is a cascade or contains one, else None."""
+    """Return the collector of cascade statistics if the settings contain a cascade (see `cascade_of`), else None."""
     if spec.type not in ("cascade", "panel"):
         return None
 

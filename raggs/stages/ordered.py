@@ -30,7 +30,8 @@ def run_ordered(
     """Process many items concurrently and yield the results in the order of the items.
 
     When an item is done, the next one starts, even if an earlier one is still running. One slow answer therefore blocks
-    no other item. The first error, in the order of the items, cancels all running items and is raised.
+    other items only at the limits of `window`. The first error, in the order of the items, cancels all running items
+    and is raised.
 
     Args:
         workspace: supplies the event loop and the allowed concurrency.

@@ -63,7 +63,7 @@ class Pipeline:
         """Return the stage called `name`.
 
         Raises:
-            UsageError: the stage does not exist; the message lists the known ones.
+            UsageError: the stage does not exist, or the run omits it.
         """
         if name in self.left_out:
             raise self._without(name)
@@ -85,7 +85,7 @@ class Pipeline:
         """Return the record type of an artifact.
 
         Raises:
-            UsageError: the artifact does not exist; the message lists the known ones.
+            UsageError: the artifact does not exist, or the run omits its stage.
         """
         if (stage := artifact.partition(".")[0]) in self.left_out:
             raise self._without(stage)

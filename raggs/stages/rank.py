@@ -5,7 +5,7 @@ processes the answers in the order of the round, not of their arrival. Every ans
 at once. The ranker's state is computed from the journal (`raggs.stages.replay`). To resume, raggs replays the journal
 and requests only the missing answers.
 
-If the budget is used up, each ranking ends with the available answers and records this as its stop reason.
+If the budget is used up, each unfinished ranking ends with the available answers and records this as its stop reason.
 
 `CountedCalls` tracks the progress over all queries, in calls, for the progress display and its forecast.
 """
@@ -97,7 +97,7 @@ class CountedCalls:
         self._queries, self._theirs = self._queries + 1, self._theirs + count
 
     def given_out(self, done: int) -> None:
-        """Report that the records of `done` queries are written."""
+        """Report that the records of `done` queries were yielded."""
         self._given = done
         self._tell(done, self._total, self._made, self.expected)
 

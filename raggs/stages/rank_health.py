@@ -145,7 +145,8 @@ class _Mean:
 
 
 class RankStatistics(Statistics):
-    """Statistics of the ordered batches and the engine's estimates. Memory use: eight bytes per query.
+    """Statistics of the ordered batches and the engine's estimates. Memory use: eight bytes per query, and the batches
+    of one query.
 
     Args:
         shared: whether the queries share a budget.

@@ -2,10 +2,10 @@
 
 The state of a ranking is a fold over its journal. `RankingProcess` is this fold: it yields rounds of batches and takes
 their answers. The rank stage answers each round from the journal and calls the judge for missing answers. `replay` uses
-only the journal and reports what is missing. This module calls no model, reads no file and knows no configuration.
+only the journal and reports what is missing.
 
-`JudgedBatches` answers the batches of one query from the journal or the judge. An answer of the judge is written to
-the journal before it is used.
+`JudgedBatches` answers the batches of one query from the journal, an earlier version of the set, or the judge. A new
+answer is written to the journal before it is used.
 
 `part_pool` separates passages that are not worth ranking. They are placed below the others, by grade, then fused rank,
 and are marked.
@@ -17,11 +17,11 @@ in the expected discordant pairs. None of them can move above a ranked passage, 
 If `rank.batch_size` is "auto", a judge profile is estimated from a few pilot queries before the other queries are
 ranked.
 
-The choice of pilot queries depends only on the seed and the ids, so every run over the same queries chooses the same
-ones. Their first lists have several lengths. From all answers together, raggs estimates the sharpness of the judge, its
-loss of precision along a list, and the cost of long lists. These lists cost nothing extra, because they are the first
-round of the pilot queries' own rankings. The profile is stored in the journal of every query, and the query's ranking
-uses the profile from there.
+The choice of pilot queries depends only on the seed, the ids and the size of a shared budget. A resumed run therefore
+chooses the same ones. Their first lists have several lengths. From all answers together, raggs estimates the sharpness
+of the judge, its loss of precision along a list, and the cost of long lists. These lists cost nothing extra, because
+they are the first round of the pilot queries' own rankings. The profile is stored in the journal of every query, and
+the query's ranking uses the profile from there.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class PartedPool:
     Attributes:
         ordered: passages that the judge orders, by fused rank. If no passage reaches the minimum, this is the first of
             the other passages, because an engine needs a nonempty pool.
-        below: the other passages, by grade, then fused rank.
+        below: the passages that do not reach the minimum, by grade, then fused rank.
         reached: number of passages that reach the minimum.
         too_few: reason why no judge is called if fewer than two passages reach the minimum.
     """
@@ -343,8 +343,8 @@ class RankingProcess:
 
 @dataclass(frozen=True)
 class Replay:
-    """Result of replaying a journal: a ranking, and the problem, if any. The ranking is None for an empty pool, a
-    missing answer or an invalid human order.
+    """Result of replaying a journal: a ranking, and the problem, if any. The ranking is None if the pool is empty, an
+    answer is missing, or an order that existed before the judge was called is invalid.
     """
 
     ranking: Ranking | None
@@ -358,7 +358,7 @@ def replay(
 
     Args:
         course: the process at its start; None for an empty pool, which is not ranked.
-        answers: all entries of the journal.
+        answers: all journal entries of the query.
         spent: whether the budget ran out before the ranking ended. In this case, the ranking ends with the first round
             that lacks an answer.
         shared: whether all queries share one budget, so that a ranking may end before any of its rounds.
@@ -456,7 +456,8 @@ def profile_entry(blank: JournalRecord, number: int, profile: JudgeProfile) -> J
 
 
 class JudgedBatches:
-    """Answers to one query's batches: from the journal, or from the judge if the journal has no successful answer.
+    """Answers to one query's batches. If the journal has no successful answer, the answer is that of an earlier version
+    of the set or, if there is none, that of the judge.
 
     Args:
         blank: the fields that all entries of the query share.

@@ -1,5 +1,5 @@
-"""Rank all queries from one shared budget, in waves. The first wave contains the first round of each ranking. Each
-later wave contains the rounds with the largest expected gain for their cost.
+"""Rank all queries from one shared budget, in waves. The first wave contains the first round of each ranking, as far as
+the budget allows. Each later wave contains the rounds with the largest expected gain for their cost.
 
 `Waves` is a fold: which queries get their next round depends only on the answers of the earlier waves. A resumed run,
 an audit, and runs with any concurrency therefore choose the same rounds. `in_waves` requests the missing answers of a
@@ -100,7 +100,7 @@ class SharedBudget:
         calls: expected number of calls within the limit.
 
     Raises:
-        ConfigError: the limit is in USD, but the judge is free or a price is unknown.
+        ConfigError: the limit is in USD, but the judge is free, or its prices are missing or unknown.
     """
 
     def __init__(self, budget: SetBudget, length: int, prices: object, texts: PooledPassages) -> None:
@@ -145,7 +145,7 @@ def known_prices(found: object) -> OrderPrices:
     """Validate and return the judge's prices, as `raggs.stages.base.Services.causes` and locks store them.
 
     Raises:
-        ConfigError: the judge is free, or a price is unknown.
+        ConfigError: the judge is free, or its prices are missing or unknown.
     """
     try:
         prices = OrderPrices.model_validate(found)

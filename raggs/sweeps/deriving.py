@@ -137,8 +137,8 @@ UNSCORED: dict[str, object] = {
     "unjudged_characters": {},
     "projection": None,
 }
-MAX_NAMED_SYSTEMS = 3  # maximum number of notes on systems that halving did not drop
-MAX_COMPARED_SYSTEMS = 50  # With more systems, only the front is tested.
+MAX_NAMED_SYSTEMS = 3  # maximum number of notes on systems that halving kept because of unjudged passages
+MAX_COMPARED_SYSTEMS = 50  # with more systems, only the front is compared with the baseline
 
 
 def derive(
@@ -341,8 +341,7 @@ def _notes(rows: Sequence[SystemRow], doubts: SweepUncertainty | None, *, few: b
         found.append("some systems were not timed in every step, so they do not meet any latency limit")
     if not few:
         found.append(
-            f"with more than {MAX_COMPARED_SYSTEMS} systems, the measures that decide alone have intervals, and "
-            "those on the "
-            "front alone are tested"
+            f"with more than {MAX_COMPARED_SYSTEMS} systems, only the deciding measures have intervals, and only the "
+            "systems on the front are compared with the baseline"
         )
     return found

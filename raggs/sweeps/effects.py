@@ -1,4 +1,4 @@
-"""Main effects and interactions of the axes, over systems that differ only in one axis, and bounds for unjudged
+"""Main effects and interactions of the axes, over systems that are equal on all other axes, and bounds for unjudged
 passages.
 
 Bounds of a pair of systems are computed when they are needed, and cached.
@@ -133,19 +133,19 @@ class SweepUncertainty:
         return ends is not None and could_reverse(_is_ahead, self._fixed((rival, winner)).low, ends)
 
     def part(self, pairs: Sequence[SystemPair]) -> UnjudgedPart | None:
-        """Return why a verdict over some pairs is inconclusive."""
+        """Return why a verdict over some pairs is inconclusive; None without unjudged passages."""
         named = parse_measure(self.measure)
         return self._part(
             [name for pair in pairs for name in pair], self.mean_ends(pairs), 1.0 if named.higher else -1.0
         )
 
     def square_part(self, squares: Sequence[Square]) -> UnjudgedPart | None:
-        """Return why a verdict over some squares is inconclusive."""
+        """Return why a verdict over some squares is inconclusive; None without unjudged passages."""
         names = [name for square in squares for pair in square for name in pair]
         return self._part(names, self.square_ends(squares), 1.0 if parse_measure(self.measure).higher else -1.0)
 
     def own_part(self, system: str) -> UnjudgedPart | None:
-        """Return why a verdict on the mean of one system is inconclusive."""
+        """Return why a verdict on the mean of one system is inconclusive; None without unjudged passages."""
         return self._part([system], self.own_ends(system), 1.0)
 
     def _part(self, names: Sequence[str], ends: DifferenceBounds | None, sign: float) -> UnjudgedPart | None:

@@ -2,7 +2,7 @@
 
 The rule is in `raggs.stats.resampling`. With a limit on latency, cost or quality, the choice may be a worse system. In
 this case, a system is dropped only if the better system was neither slower nor more expensive in the first round. A
-system is kept if unjudged passages could make it as good as the one that would replace it.
+system is kept if the most favourable grades of unjudged passages would make its loss insignificant.
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ def drop_hopeless(
             if (why := race.reversible(each.name, each.by, count, len(qids))) is not None:
                 undecided[each.name] = f"{worse} by the labels, which is {inconclusive(why)}"
                 continue
-            dropped[each.name] = f"{worse}, significantly (at most {config.error:.0%} to lose the best system)"
+            dropped[each.name] = (
+                f"{worse}, significantly (probability of dropping the best: at most {config.error:.0%})"
+            )
     return dropped, undecided
 
 
@@ -103,7 +105,7 @@ class _Race:
             except (ConfigError, PrerequisiteError):
                 raise
             except RaggsError:
-                continue  # Systems that remain after the last step are reported after all queries.
+                continue  # `SystemMeasurement.make` reports the error if it occurs again
         self._doubts = SweepUncertainty.of(first, shown, self._world.config.golden) if first else None
 
     def reversible(self, name: str, by: str, count: int, total: int) -> UnjudgedPart | None:

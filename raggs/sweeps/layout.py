@@ -1,6 +1,7 @@
 """Build the document of a sweep's report: systems, recommendation, effects, and limits of the data.
 
-The screen shows only the information for a decision; `full` is everything, for sweep.md. This module computes nothing.
+The screen shows only the information for a decision; `full` is everything, for sweep.md. This module selects and counts
+results, but computes no scores.
 Levels and steps without any effect are named in sentences instead of tables.
 """
 

@@ -1,7 +1,7 @@
 """Measure the systems of a sweep: lists, latency, cost, memory. This module scores nothing.
 
-A system with a failed part is marked unfinished, and the others continue. All results are stored, so a killed sweep can
-be resumed.
+A system with a failed part is marked unfinished, and the others continue. Invalid settings and missing prerequisites
+stop the sweep. All results are stored, so a killed sweep can be resumed.
 
 Memory is stated by the index, and extrapolated to one and ten million vectors. Tokens are counted, and costs follow
 from payments or from the price list. An unknown price is None, and so is every sum that contains it.
@@ -287,6 +287,9 @@ class SystemMeasurement:
     def make(self) -> None:
         """Make the lists of every system that was not dropped, and time each one directly afterwards (first round).
         External runs are not timed.
+
+        Raises:
+            ConfigError, PrerequisiteError: the settings are invalid, or a prerequisite is missing.
         """
         for done, each in enumerate(self.measured):
             self._world.hear(BuildProgress("systems", done, len(self.measured)))

@@ -433,7 +433,7 @@ class ChoicePart(ReportPart):
     sentence: str
     changes: tuple[str, ...] = Field((), description="changes that would lead to another choice")
     unknown: tuple[str, ...] = Field((), description="questions that the data cannot answer")
-    excluded: Mapping[str, str] = Field(default_factory=dict, description="by system, the limit that excludes it")
+    excluded: Mapping[str, str] = Field(default_factory=dict, description="by system, why it was not chosen")
     limits: Mapping[str, float] = Field(default_factory=dict)
     inconclusive: Mapping[str, UnjudgedPart] = Field(
         default_factory=dict,

@@ -3,9 +3,9 @@
     questions ─rewrite─▶ prepared ─embedder─▶ embedded ─┐
     corpus ─embedder─▶ vectors ─▶ index ────────────────┴─▶ hits of each retriever ─▶ fused ─▶ first k ─▶ reranked
 
-Lexical and exact dense searches run once at the largest depth of any system, because the best 200 contain the best 50.
-An approximate index may use more effort for a larger k, so it is searched at each system's own depth. The searches of a
-hybrid run at `hybrid.depth`.
+Lexical and exact dense searches run once at the largest depth of the systems that share them, because the best 200
+contain the best 50. An approximate index may use more effort for a larger k, so it is searched at each system's own
+depth. The searches of a hybrid run at `hybrid.depth`.
 """
 
 from __future__ import annotations

@@ -277,7 +277,7 @@ class Router:
 
     @property
     def pays(self) -> bool:
-        """Return whether a paid embedder is called only for signals."""
+        """Whether a paid embedder is also called for the original queries, because a signal needs their vectors."""
         embedder = self._system.embedder
         return REWRITE in self._depth.when.thresholds and bool(embedder and self._parts.embedder(embedder).models)
 
@@ -292,7 +292,7 @@ class Router:
         return {qid: self._deep[qid] if self.fired[qid] else hits for qid, hits in self._shallow.items()}
 
     def rounds(self) -> Iterator[Lists]:
-        """Yield the inputs of a reranker in order: all shallow lists if its scores decide, then the rest."""
+        """Yield the inputs of a reranker in order: all shallow lists if entropy is a signal, then `_unread`."""
         if ENTROPY in self._depth.when.thresholds:
             yield self._shallow
         if rest := self._unread():
@@ -309,7 +309,7 @@ class Router:
             read |= {qid: made[qid] for qid, hits in lists.items() if len(hits) == len(found[qid])}
         read = self._read_before() | read
         independent = parts.reranker(system.reranker).reader.INDEPENDENT
-        # Only the shallow list of these queries showed it.
+        # these queries are searched deeper only because of the entropy of their shallow lists
         for qid in (qid for qid, why in self.fired.items() if why == (ENTROPY,)):
             read[qid] = combined_reranking(
                 parts.reranked(system, self._shallow)[qid], read[qid], independent=independent
@@ -317,7 +317,9 @@ class Router:
         return SystemOutput.of({qid: read[qid] for qid in found})
 
     def _unread(self) -> Lists:
-        """Return the lists that no fixed depth had read, unless they are stored together."""
+        """Return the lists to rerank: all lists if their results are stored together. Otherwise, return the lists whose
+        results are not stored for a fixed depth.
+        """
         if self._parts.store.has(self._parts.rerank_causes(self._system, self.lists)):
             return self.lists
         known = self._read_before()

@@ -1,4 +1,4 @@
-"""Folder of a sweep, `sweeps/<name>/`, from which all numbers can be derived again.
+"""Folder of a sweep, `sweeps/<name>/`. With the golden set, the scores, the choice and the report follow from it.
 
     manifest.json   configuration, hash of all dependencies, and hash of each file
     systems.jsonl   one line per system with all measurements
@@ -7,7 +7,7 @@
     cuts.jsonl      chunkings, if systems differ in them; places.jsonl: positions of their chunks
     sweep.json      the report; also sweep.csv, sweep.md and plots
 
-The manifest is written last. A killed sweep has no manifest, or a manifest whose hashes do not match the files.
+The manifest is written last. A killed sweep has no manifest, or an earlier one whose hashes may not match the files.
 """
 
 from __future__ import annotations

@@ -196,9 +196,9 @@ class SweepContext:
         if not kept:
             first, other = next(iter(found)), next(iter(sorted(judged)), "none")
             raise DataError(
-                f"holds none of the questions (their ids are such as {first}, its are such as {other})",
+                f"has no judgments for any of the queries (id of a query: {first}, judged id: {other})",
                 where=self.golden.source,
-                remedy="name the questions that it was judged for",
+                remedy="set `queries` to the queries that were judged",
             )
         if strange := len(found) - len(kept):
             self.hear(Notice(f"{plural(strange, 'question')} without grades omitted"))
@@ -456,7 +456,7 @@ class CorpusChunkings:
         except DataError as error:
             if chunker is None:
                 raise
-            said = f"cut by {self._labels[repr(chunker)]}: {error.message}"
+            said = f"chunked by {self._labels[repr(chunker)]}: {error.message}"
             raise DataError(said, where=error.where, line=error.line, remedy=error.remedy) from error
 
     def _recut(self, spec: AdapterConfig, chunker: ChunkerConfig | None) -> AdapterConfig:

@@ -1,9 +1,8 @@
 """The fixture `golden` and its checks: a test checks a system against a golden set.
 
 A failed check is a normal pytest failure: it shows scores, unmet limits, the worst questions with their texts, and the
-path of the report. If a check cannot be run, raggs raises an error with a remedy. The verdicts are those of the gates
-of `raggs eval`. The report is written only for failed checks or on request, so a passing check takes only one
-evaluation.
+path of the report. If a check cannot be run, raggs raises an error. The verdicts are those of the gates of `raggs
+eval`. The report is written only for failed checks, so a passing check takes only one evaluation.
 """
 
 from __future__ import annotations
@@ -163,7 +162,7 @@ class GoldenFixture:
         path: path of the set; None if no set is configured.
         base: folder that paths in tests are relative to.
         out: folder of the report of a failed check.
-        keeps: whether a passing check also writes its eval.json to `out`.
+        keeps: whether a passing check also writes eval.json, eval.csv and eval.md to `out`.
 
     Attributes:
         out: folder of the report of a failed check.

@@ -32,7 +32,7 @@ def health(project: Project) -> dict[str, object] | None:
 def test_a_run_is_held_to_people_as_they_speak_and_no_stage_runs_again(project: Project) -> None:
     done = invoke("run", "--config", project.config)
     assert done.exit_code == 7
-    assert "only 0 grades of 0 questions can be compared with human labels" in done.stderr
+    assert "only 0 grades of 0 queries can be compared with human labels" in done.stderr
     speak(project.run, project.folder / "reviews", lambda _, grade: grade, reads=lambda each: each.rank <= 5)
     before = project.artifacts()
     done = invoke("run", "--config", project.config)

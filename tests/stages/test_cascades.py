@@ -83,5 +83,5 @@ def test_lines_say_how_many_why_and_how_far_both_agree() -> None:
     assert told[2].startswith("cascade: agreement by cheap grade: 100% of the 1s (72% to 100%), 75% of the 4s")
     assert told[3] == (
         "cascade: of 10 sent at random, 0 have grade 3 or higher. "
-        "Of all such passages, 0% [0%, 81%] were not sent to it"
+        "Of all such passages, 0% [0%, 81%] were not sent to the good judge"
     )

@@ -313,7 +313,10 @@ def test_cuts_that_come_out_alike_are_told_and_share_everything(project: SweepPr
         (["recursive", {"type": "recursive", "size": 200}], "recursive occurs twice with the same settings"),
         ([{"type": "recursive", "size": [200, 200]}], "recursive occurs twice with the same settings"),
         ([{"type": "recursive", "size": 0}], "axes.chunker.0.size: input should be greater than or equal to 1"),
-        ([{"type": "python", "callable": "mine:nothing"}], "cut by python-nothing: the corpus contains no passages"),
+        (
+            [{"type": "python", "callable": "mine:nothing"}],
+            "chunked by python-nothing: the corpus contains no passages",
+        ),
     ],
 )
 def test_a_chunker_that_cannot_be_is_named(project: SweepProject, chunker: Any, said: str) -> None:

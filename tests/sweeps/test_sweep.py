@@ -237,7 +237,7 @@ def test_the_plan_names_systems_and_asks_nobody(tmp_path: Path) -> None:
     ("keys", "error", "said"),
     [
         ({"golden": "nowhere"}, NotFoundError, "no golden set"),
-        ({"queries": {"type": "jsonl", "path": "other.jsonl"}}, DataError, "holds none of the questions"),
+        ({"queries": {"type": "jsonl", "path": "other.jsonl"}}, DataError, "has no judgments for any of the queries"),
         ({"corpus": {"type": "jsonl", "path": "foreign.jsonl"}}, DataError, "is about another corpus"),
         ({"axes": {"mode": "denes"}}, ConfigError, "'denes' is no mode"),
         ({"axes": {"embedder": "wordlama"}}, ConfigError, "unknown type 'wordlama'"),

@@ -2,8 +2,8 @@
 
 An execution backend decides where the queries of a stage are processed. The results are the same with every backend.
 
-Always, exactly one process writes the run's files and manages the rest of the run: the manifest, the journal, the
-answer cache, the budget, the rate limits and the API keys. Other processes write only temporary files in its folder.
+With every backend, exactly one process writes the manifest, the artifacts, the journal and the ledger of the run. It
+also manages the budget and the rate limits. Other processes write temporary files in the folder of the run.
 
 `LocalExecution` does all work in this process.
 """
@@ -51,7 +51,7 @@ class Execution(Adapter, ABC):
         """Yield the stage's records, identical to those of `stage.run` and in the same order.
 
         Args:
-            folder: folder of the run. Temporary files are created in it and deleted at the end.
+            folder: folder of the run. The backend may create temporary files in it, and deletes them at the end.
 
         Raises:
             RaggsError: `stage.run` failed, or a prerequisite of the backend is missing.

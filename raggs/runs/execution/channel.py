@@ -1,21 +1,20 @@
 """Communication between the workers and the client of a dask cluster: shards of queries, and the client's judge server.
 
 A worker sends requests to the client and gets answers back, both as JSON values through the scheduler. Only standard
-features of dask are used. A channel therefore works with every cluster, and is as private as the connection that dask
-uses (TLS for a ``tls://`` cluster). A request is ``{"id", "mailbox", "ask", ...}``; a message without an id needs no
-answer. One mailbox serves a whole worker process. A worker stops if its shard is no longer wanted: when a client
-disappears, dask cancels its shards at once. A worker also stops if it gets no message from the client for `SILENCE_S`
-seconds.
+features of dask are used. A channel is as private as the connection that dask uses (TLS for a ``tls://`` cluster). A
+request is ``{"id", "mailbox", "ask", ...}``; a message without an id needs no answer. One mailbox serves a whole worker
+process. A worker stops if its shard is no longer wanted: when a client disappears, dask cancels its shards at once. A
+worker also stops if it gets no message from the client for `SILENCE_S` seconds.
 
-`JudgeServer` answers the workers. In a run on a cluster, only `JudgeServer` calls judges, spends money and writes the
-journal. Messages arrive in dask's thread and are processed in the run's event loop, which also has the judge, its
-budget, its rate limits and its cache. An error of the judge that must stop the run is raised in the client; workers
-never see it. If the budget may run out, the client limits how many queries are graded at the same time, as in a local
-run.
+`JudgeServer` answers the workers. Workers call no judge whose calls cost money and do not write the journal: they send
+both to `JudgeServer`. A judge that is not `central` judges in the workers. Messages arrive in dask's thread and are
+processed in the run's event loop, which also has the judge, its budget, its rate limits and its cache. An error of the
+judge that must stop the run is raised in the client; workers never see it. If the budget may run out, the client limits
+how many queries are graded at the same time, as in a local run.
 
 `split` distributes queries over shards by a hash of their ids, as files in the run's folder. The inputs of a shard are
-the lines of its queries, in the order of the artifact. The output of a worker is a file that is written completely or
-not at all. Inputs and outputs are streamed, so memory use does not grow with the number of queries. All workers must be
+the lines of its queries, in the order of the artifact. Each output file of a worker is written completely or not at
+all. Inputs and outputs are streamed, so memory use does not grow with the number of queries. All workers must be
 able to access the folder of the shards. The folder is deleted when the stage ends.
 
 `QueryTurns` decides which queries workers may start when the budget may not cover all of them. A partly graded query is

@@ -3,8 +3,8 @@
 A scheduler runs all code that it receives, with the rights of its user. The scheduler and the workers that raggs starts
 on this machine therefore communicate only over TLS, with a certificate that is created for the run and kept only in
 memory. Other users of the machine can reach their ports, but are rejected. These processes serve no HTTP pages. Of the
-environment variables, they get only the credentials for Elasticsearch and those that match `PASSED_VARIABLES`. The
-security of a scheduler at an address depends on how it was started (see docs/how-to/many-machines.md).
+environment variables, they get only those of `passes`; the others are empty. The security of a scheduler at an address
+depends on how it was started (see docs/how-to/many-machines.md).
 """
 
 from __future__ import annotations
@@ -75,15 +75,17 @@ def check_address(address: str) -> str:
 
 
 def passes(name: str) -> bool:
-    """Return whether a worker on this machine gets the environment variable `name`."""
+    """Return whether a worker on this machine gets the environment variable `name`: a credential for Elasticsearch, or
+    a variable that matches `PASSED_VARIABLES` and does not look like a secret.
+    """
     return name in CREDENTIALS or (PASSED_VARIABLES.fullmatch(name) is not None and not is_secret_name(name))
 
 
 def local_cluster(workers: int) -> Any:
-    """Start processes on this machine that accept connections only from this process.
+    """Start a scheduler and workers on this machine. They accept connections only with the certificate of this process.
 
     Raises:
-        PrerequisiteError: the packages for TLS are not installed.
+        PrerequisiteError: `distributed` or the package for TLS is not installed.
     """
     package = distributed()
     try:
@@ -126,7 +128,9 @@ def connect(address: str | None, cluster: Any, patience_s: float) -> Any:
     try:
         client = _retried(lambda: distributed().Client(address or cluster, timeout=patience_s, set_as_default=False))
     except (OSError, TimeoutError) as error:
-        remedy = "check execution.address, or start a scheduler: dask scheduler"
+        remedy = (
+            "check execution.address, or start a scheduler: dask scheduler" if address else "raise execution.connect_s"
+        )
         raise ProviderError(f"no scheduler answers ({error})", where=where, remedy=remedy) from error
     # an address with an unknown protocol, or TLS without certificates
     except (ValueError, TypeError, RuntimeError) as error:
@@ -136,7 +140,7 @@ def connect(address: str | None, cluster: Any, patience_s: float) -> Any:
         client.wait_for_workers(1, timeout=patience_s)
     except TimeoutError as error:
         client.close()
-        remedy = f"start workers: dask worker {where} --nthreads 1"
+        remedy = f"start workers: dask worker {address} --nthreads 1" if address else "raise execution.connect_s"
         raise ProviderError("the scheduler has no workers", where=where, remedy=remedy) from error
     return client
 

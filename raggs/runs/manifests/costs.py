@@ -1,11 +1,12 @@
 """Cost of a run by stage, model and query, summed from its ledger. Also: the limits for the judge (`judge.gate`).
 
-A lock contains the cost of the stage's latest attempt only. The ledger contains the calls of every attempt, including
-failed ones.
+A lock contains only the cost of the attempt that finished the stage. The ledger contains the calls of every attempt,
+including those that were stopped.
 
 `failed_judge_gates` compares the judge's health in the locks with the limits in `judge.gate`. It reads only the
-manifest, so that status, exports and evaluations report the same failures. If a limit is set but the statistic was not
-measured, the check fails. Rule-based judges make no random errors, so most limits do not apply to them.
+manifest, so that status, exports and evaluations report the same failures. If a limit is set, its stage has run, and
+the statistic was not measured, the check fails. Rule-based judges make no random errors, so only the limit `kappa`
+applies to them.
 
 `cost` returns what a run has cost, according to its ledger, and what it was estimated to cost, according to its
 manifest.
@@ -188,7 +189,7 @@ def _human_agreement_failures(manifest: RunManifest, limits: Mapping[str, float]
     if found is None:
         yield "its grades have not been compared with human labels yet"
     elif found.grades < FEWEST_CASES or found.questions < FEWEST_CLUSTERS:
-        compared = f"{plural(found.grades, 'grade')} of {plural(found.questions, 'question')}"
+        compared = f"{plural(found.grades, 'grade')} of {plural(found.questions, 'query')}"
         own = f" ({HELD_OUT_HINT})" if found.by_people and not found.grades else ""
         yield (
             f"only {compared} can be compared with human labels{own}: kappa needs at least {FEWEST_CASES} "
@@ -220,9 +221,7 @@ def _rank(manifest: RunManifest, limits: Mapping[str, float]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class RunCost:
-    """Actual cost, summed from the ledger, and estimated cost, from the start of the latest invocation that could spend
-    money.
-    """
+    """Actual cost, summed from the ledger, and estimated cost, from the manifest."""
 
     spent: LedgerTotals
     estimates: tuple[CostEstimate, ...]

@@ -1,7 +1,8 @@
 """Recompute the artifacts of a run from earlier artifacts, without calling a model, and compare them.
 
-The stages embed, merge and prune run again. The judge stage runs again with the recorded answers (see `regraded`), and
-the rank stage replays the journal. In the pipeline that generates questions, the stage verify is recomputed completely,
+The stages embed, merge and prune run again; vectors and rewrites by models are copied. The judge stage runs again with
+the recorded answers (see `regraded`), and the rank stage replays the journal. The stage retrieve is not recomputed. In
+the pipeline that generates questions, the stage verify is recomputed completely,
 and the stage filter except for its cosine similarities.
 
 `derivations` compares each recomputed artifact line by line. It then checks the invariants of a golden set. Every
@@ -321,8 +322,8 @@ def derived_records(run: OpenedRun, lock: StageLock, problem: Problem) -> Iterat
 
 
 def derivations(run: OpenedRun, damaged: Set[str]) -> Iterator[AuditFinding]:
-    """Recompute the artifacts of every stage. Yield the first difference of each artifact, problems with the journal,
-    and violated invariants. Stages that read or wrote `damaged` files are skipped.
+    """Recompute the artifacts of each finished stage in `DERIVATIONS`. Yield the first difference of each artifact,
+    problems with the journal, and violated invariants. Stages that read or wrote `damaged` files are skipped.
     """
     for name in DERIVATIONS:
         lock = run.manifest.stages.get(name)

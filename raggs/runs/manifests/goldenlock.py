@@ -1,9 +1,9 @@
 """golden.lock: a small file that pins a golden set, suitable for git; and signatures of manifests.
 
-A lock contains the hash of the manifest's content, and the hash and line count of each artifact. It also contains a
-hash and counts of the judgments, which identify exported files, too. It contains the definition of each measure, so
-that scores with different definitions are not compared. The lock shows whether a copy of a set is the intended one. You
-can rely on the lock only if others cannot change it.
+The lock of a run contains the hash of the manifest's content, and the hash and line count of each artifact. Every lock
+of a graded set contains a hash and counts of the judgments, which identify exported files, too. It also contains the
+definition of each measure, so that scores with different definitions are not compared. The lock shows whether a copy of
+a set is the intended one. You can rely on the lock only if others cannot change it.
 
 A signature of a manifest (ed25519, made by the package `cryptography`) proves whose key signed a golden set.
 

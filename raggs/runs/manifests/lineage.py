@@ -4,7 +4,7 @@
 manifest of a first version contains none. A version is identified by a hash of its queries, pools, labels and order,
 and of the version that it was made from. Each version therefore depends on all versions before it.
 
-`raggs.runs.manifests.audit_lineage` verifies a lineage against the run directories of earlier versions.
+`raggs.golden.lineage_audit` verifies a lineage against the run directories of earlier versions.
 """
 
 from __future__ import annotations

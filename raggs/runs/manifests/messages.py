@@ -77,7 +77,7 @@ def cascade_words(found: CascadeHealth | None) -> Iterator[tuple[str, bool]]:
         yield (
             f"cascade: of {found.missed.total:,} sent at random, {found.missed.count:,} have grade "
             f"{found.ask_from} or higher. Of all such passages, {found.unseen.share:.0%} [{low:.0%}, {high:.0%}] "
-            "were not sent to it",
+            "were not sent to the good judge",
             False,
         )
     elif not found.by_chance and asked.count < asked.total:

@@ -2,7 +2,7 @@
 
 `manifest.json` has one lock for each finished stage. A lock lists everything that the stage's result depends on
 (`components`), so raggs can name each change. It also contains the hash of every file that the stage wrote, so manual
-edits are detected. A lock never contains API keys, texts or host names.
+edits are detected. A lock contains no API keys, and no texts of queries or passages.
 
 The files of a run may have been edited, so parameters may be invalid and records inconsistent. Stages and lower layers
 do not check their inputs again. If these are inconsistent, they raise `ValueError` or `KeyError`.

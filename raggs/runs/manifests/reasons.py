@@ -1,7 +1,6 @@
 """Reasons for running a stage. Each reason is a value, and its string is the message.
 
-`ungraded` explains why a run has no grades after its judge stage, and suggests a remedy, because repeating the run
-rarely helps.
+`ungraded` explains why a run has no grades after its judge stage, and names the next command.
 """
 
 from __future__ import annotations

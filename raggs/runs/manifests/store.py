@@ -2,9 +2,8 @@
 
 The order of a commit is: the incomplete marker, the artifact (temporary file, fsync, rename), its line checksums, the
 lock in the manifest, then removal of the marker. If the process is killed at any moment, the manifest never names an
-incomplete file. The artifact of a stage that calls the judge is first written under another name (`partial`). It stays
-there if the stage is stopped, and contains only whole queries. Until the stage is done, these queries can be read from
-there.
+incomplete file. The artifact of a stage that calls models is first written under another name (`partial`). If the stage
+is stopped, this file stays and contains only whole queries, which can be read from there until the stage is done.
 
 The seal of a manifest consists of hashes of its content. They show whether and where the manifest was edited. A seal is
 not a signature.
@@ -293,7 +292,7 @@ Problem = tuple[int | None, str]  # number of a line in the ledger (None if unkn
 
 
 class LedgerReader:
-    """Reader of one ledger, which reads each line once.
+    """Reader of one ledger. After a comparison with the last mark, it reads only new lines.
 
     Args:
         path: path of the ledger; it need not exist.

@@ -3,8 +3,9 @@
 Thresholds are cosines and depend on the embedder and the corpus. The defaults are from Chroma's report and apply to
 OpenAI's text-embedding-3-large. The embedder that is shipped with raggs has its own defaults.
 
-Two measurements are taken of each kept question: how much it copies from its excerpts (leakage), and which systems find
-the excerpts. Both help to interpret scores over the questions; no question is removed because of them.
+Two measurements are taken of each kept question: how much it copies from its excerpts (leakage) and, if `k` is above 0,
+which systems find one of the excerpts. Both help to interpret scores over the questions; no question is removed because
+of them.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +20,8 @@ from pydantic import ValidationError
 from support.llm_server import LLMServer
 from support.project import Project, environment, make_project
 
-from raggs.base.errors import ConfigError
+from raggs.base.errors import ConfigError, ProviderError
+from raggs.runs.execution import cluster as cluster_module
 from raggs.runs.execution.cluster import connect, local_cluster, passes
 from raggs.runs.execution.dask import DaskExecution
 
@@ -37,6 +39,42 @@ def wait_for(what: Callable[[], object], seconds: float = 90) -> None:
     while not what():
         assert time.monotonic() < end, "waited for nothing"
         time.sleep(0.05)
+
+
+class _Unanswered:
+    """Client whose scheduler does not answer, or has no workers."""
+
+    def __init__(self, _place: object, *, timeout: float, set_as_default: bool) -> None:
+        if timeout < 1:
+            raise TimeoutError("no answer")
+
+    def wait_for_workers(self, _count: int, timeout: float) -> None:
+        raise TimeoutError
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize("patience_s", [0.5, 2.0])
+@pytest.mark.parametrize(
+    ("address", "remedies"),
+    [
+        (None, ["raise execution.connect_s"] * 2),
+        (
+            "tcp://host:8786",
+            [
+                "check execution.address, or start a scheduler: dask scheduler",
+                "start workers: dask worker tcp://host:8786 --nthreads 1",
+            ],
+        ),
+    ],
+)
+def test_the_remedy_for_a_missing_scheduler_or_worker_fits_the_place(
+    monkeypatch: pytest.MonkeyPatch, address: str | None, remedies: list[str], patience_s: float
+) -> None:
+    monkeypatch.setattr(cluster_module, "distributed", lambda: SimpleNamespace(Client=_Unanswered))
+    with pytest.raises(ProviderError) as caught:
+        connect(address, object(), patience_s)
+    assert caught.value.remedy == remedies[patience_s >= 1]
 
 
 def test_nobody_else_of_the_machine_can_talk_to_it_and_it_offers_no_pages() -> None:

@@ -51,8 +51,8 @@ def test_what_could_not_be_looked_at_has_failed() -> None:
     [
         (20, 5, 0.6, None),
         (20, 5, 0.59, "kappa with human labels is 0.59 (20 grades), less than the required 0.6"),
-        (19, 5, 0.9, "only 19 grades of 5 questions can be compared with human labels"),
-        (90, 4, 0.9, "only 90 grades of 4 questions can be compared"),
+        (19, 5, 0.9, "only 19 grades of 5 queries can be compared with human labels"),
+        (90, 4, 0.9, "only 90 grades of 4 queries can be compared"),
         (20, 5, None, "kappa with human labels is undefined"),
     ],
 )
