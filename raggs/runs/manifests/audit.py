@@ -6,7 +6,7 @@ the stored results.
 2. Every file has the hash, line count and size that its lock states. Every line has exactly the bytes that raggs writes
    for its record.
 3. Each lock is consistent with the other locks, the configuration, the records and the ledger.
-4. All stages except retrieve, sample and ask are recomputed from their inputs and compared line by line
+4. All stages except `retrieve`, `sample` and `ask` are recomputed from their inputs and compared line by line
    (`derivations`). If a stage was stopped, its partial results are checked in a similar way (`part_findings`).
 
 A manifest may have been edited, so an unreadable value in it is reported as a finding instead of raising an error. The
