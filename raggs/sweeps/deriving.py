@@ -333,8 +333,8 @@ def _notes(rows: Sequence[SystemRow], doubts: SweepUncertainty | None, *, few: b
     unjudged = [hole for row in asked for hole in row.holes.values() if hole is not None]
     if unjudged and max(unjudged) > 0:
         found.append(
-            f"up to {max(unjudged):.0%} of what a system shows is unjudged and counts as not relevant: "
-            "raggs sweep --judge-holes asks the judge about it"
+            f"up to {max(unjudged):.0%} of a system's top passages are unjudged and count as not relevant: "
+            "to have them judged, use raggs sweep --judge-holes"
         )
     timed = {row.latency.total is None for row in rows if row.file}
     if True in timed:
