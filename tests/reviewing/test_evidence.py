@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
-from support.reviewpage import judge_run, state_evidence, write_run
+from support.project import environment
+from support.reviewpage import ROOT, Visitor, command_of, judge_run, serving, state_evidence, write_run
 
 from raggs.base.errors import DataError, NotFoundError, UsageError
 from raggs.parts.reviews import EvidenceReview, GradeReview, ReviewStore, Withdrawal
@@ -198,3 +200,45 @@ def test_an_invalid_line_is_an_error_with_its_line(tmp_path: Path) -> None:
             ReviewStore(path.parent).read()
         assert error.value.line == 1
         path.write_text(text)
+
+
+def test_the_routes_store_refuse_and_survive_a_kill(tmp_path: Path) -> None:
+    make(tmp_path)
+    run, me = tmp_path / "runs" / "demo", {"who": "ada", "tab": "t"}
+    with serving(run) as (address, process):
+        ada = Visitor(address)
+        assert ada.post("/api/evidence/next", **me)["first"] is None
+        first = ada.post("/api/evidence/next", **me, seen=True)["first"]
+        shown = [each["doc_id"] for each in first["passages"]]
+        body = {**me, "seen": True, "query": first["query"], "shown": shown, "proposed": first["proposed"]}
+        for sets, status, words in (
+            ([[]], 400, "evidence set 1 is empty"),
+            ([["d0-0", "d0-0"]], 400, "contains a passage twice"),
+            ([["d0-0"], ["d0-0", "d0-1"]], 400, "contains all passages of set 1"),
+            ([["nothing"]], 404, "no passage 'nothing'"),
+            ([["a b"]], 400, "sets"),
+            ("d0-0", 400, "sets"),
+            ([["d0-0"]] * 65, 400, "sets"),
+        ):
+            found = ada.refused("/api/evidence", **body, sets=sets)
+            assert (found[0], words in found[1]) == (status, True), found
+        assert ada.refused("/api/evidence", **{**body, "query": "0" * 32}, sets=[])[0] == 404
+        assert ada.refused("/api/evidence", **{**body, "wanted": "some"}, sets=[])[0] == 400
+        assert lines(tmp_path) == []
+        answer = ada.post("/api/evidence", **{**body, "who": "Ada"}, sets=[["d0-1"]], seconds=2.5)
+        assert (answer["done"], answer["left"]) == (1, 2)
+        with subprocess.Popen(
+            command_of(run), stderr=subprocess.PIPE, text=True, cwd=ROOT, env=environment()
+        ) as second:
+            assert "another server stores labels in this folder" in " ".join(second.communicate()[1].split())
+        assert second.returncode not in (0, None)
+        process.kill()
+        process.wait()
+    with serving(run) as (address, _):
+        ada = Visitor(address)
+        assert ada.post("/api/evidence/next", **me, seen=True)["done"] == 1, "also under another spelling of the name"
+        assert (
+            ada.post("/api/evidence", **{**body, "who": "Ada"}, sets=[["d0-1"]], seconds=2.5)["line"] == answer["line"]
+        )
+        assert ada.post("/api/evidence/undo", **me, seen=True)["first"]["query"] == first["query"]
+    assert [(line.who, line.sets) for line in lines(tmp_path)] == [("Ada", (("d0-1",),))]

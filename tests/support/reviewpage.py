@@ -109,20 +109,32 @@ class Visitor:
         self.cookie = (first.getheader("set-cookie") or "").partition(";")[0]
 
     def post(self, path: str, **body: object) -> Any:
+        status, told = self._answer(path, body)
+        assert status == 200, told
+        return told
+
+    def refused(self, path: str, **body: object) -> tuple[int, str]:
+        """Status and sentence of a request that is not accepted."""
+        status, told = self._answer(path, body)
+        return status, told["error"]
+
+    def _answer(self, path: str, body: dict[str, object]) -> tuple[int, Any]:
         headers = {"content-type": "application/json", "x-raggs": "1", "cookie": self.cookie}
         self._line.request("POST", path, json.dumps(body), headers)
         answer = self._line.getresponse()
-        told = json.loads(answer.read())
-        assert answer.status == 200, told
-        return told
+        return answer.status, json.loads(answer.read())
+
+
+def command_of(run: Path, *options: object) -> list[str]:
+    """The words of `raggs review serve` on a free port."""
+    return [*map(str, [sys.executable, "-m", "raggs", "review", "serve", run, "--port", 0, *options])]
 
 
 @contextmanager
 def serving(run: Path, *options: object) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """The address of `raggs review serve`, and its process."""
-    command = [sys.executable, "-m", "raggs", "review", "serve", run, "--port", 0, *options]
     with subprocess.Popen(
-        [*map(str, command)],
+        command_of(run, *options),
         cwd=ROOT,
         env=environment(),
         text=True,
