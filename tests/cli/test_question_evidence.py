@@ -27,9 +27,10 @@ LABELS = ("A", "B", "C", "D")
 
 @pytest.fixture
 def golden(tmp_path: Path, server: LLMServer) -> Project:
-    """A finished run whose grades cost nothing."""
+    """A finished run whose grades cost nothing. The command reads the settings that are stored in the run."""
     project = make_project(tmp_path, rank=None)
-    project.change(llm={"api_base": server.url, "backoff_s": 0.01, "prices": {MODEL: {"input": 1.0, "output": 2.0}}})
+    prices = {MODEL: {"input": 1.0, "output": 2.0}}
+    project.change(llm={"api_base": server.url, "backoff_s": 0.01, "concurrency": 1, "prices": prices})
     done = raggs("run", "--config", project.config, "-q")
     assert done.returncode == 0, done.stderr
     return project
@@ -253,7 +254,6 @@ def test_a_killed_command_pays_nothing_twice_and_writes_the_same_bytes(
     golden: Project, server: LLMServer, tmp_path: Path, number: int
 ) -> None:
     two_parts(server)
-    golden.change(llm={"api_base": server.url, "backoff_s": 0.01, "concurrency": 1})
     killed = golden.copied(tmp_path / "killed")
     start = server.count
 
