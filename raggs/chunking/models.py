@@ -238,7 +238,7 @@ def parse_spec(text: str, registry: Registry[Adapter], kind: type[C]) -> C:
     except ValidationError as error:
         raise UsageError(f"{text}: {first_fault(error)}", remedy=f"see: raggs list {registry.group}") from error
     if not isinstance(found, kind):
-        raise TypeError(f"{name} has the settings of something else")
+        raise TypeError(f"the settings of {name} are not a {kind.__name__}")
     return found
 
 

@@ -4,12 +4,12 @@ A diagnosis answers one question about retrieval by small controlled probes. It 
 verdict. `measure` makes all measurements. `sections` and `plots` use only its findings. `check` and `forecast` call no
 paid model.
 
-`Bench` gives a diagnosis its embedders, rerankers, golden set, questions and passages. Each input is opened at first
+`Bench` gives a diagnosis its embedders, rerankers, golden set, queries and passages. Each input is opened at first
 use. If an input is missing, the error states how to provide it.
 
 A report shows the verdict first, then the sections of the kind. A verdict usually has one or two sentences: the
 finding and, if there is one, the most important action. All other figures are in the tables. If there are too few
-questions for a conclusion, the verdict states that first.
+queries for a conclusion, the verdict states that first.
 """
 
 from __future__ import annotations
@@ -141,10 +141,10 @@ class Bench:
 
     @cached_property
     def queries(self) -> Mapping[str, Query]:
-        """Questions by id, sorted: those of the golden set if it has any, otherwise those of the run.
+        """Queries by id, sorted: those of the golden set if it has any, otherwise those of the run.
 
         Raises:
-            NotFoundError: the labels contain no questions, and no run is given.
+            NotFoundError: the labels contain no queries, and no run is given.
         """
         if not self._questions:
             raise NotFoundError("no queries found", remedy=REMEDIES["golden"])
@@ -264,10 +264,10 @@ class Bench:
         return self.rehearsal
 
     def count_vectors(self, queries: Sequence[str], *, stored: bool = False) -> None:
-        """Count the calls of paid embedders for these questions and for all passages.
+        """Count the calls of paid embedders for these queries and for all passages.
 
         Args:
-            queries: the questions.
+            queries: texts of the queries.
             stored: whether stored vectors are reused. If so, passages that already have a vector are not counted.
         """
         for embedder in (each for each in self.embedders.values() if each.models):
@@ -278,8 +278,8 @@ class Bench:
             embedder.embed_queries(list(queries))
 
     def count_reranking(self, queries: Sequence[str], candidates: int, times: int | None = None) -> None:
-        """Count the calls of paid rerankers for these questions. If `times` is given, count the calls for that many
-        similar questions.
+        """Count the calls of paid rerankers for these queries. If `times` is given, count the calls for that many
+        similar queries.
         """
         self.counting.turn_to(RERANK)
         for reranker in (each for each in self.rerankers.values() if each.models):
@@ -429,7 +429,7 @@ class Diagnosis(Adapter, ABC, Generic[P]):
 
     @abstractmethod
     def rests_on(self, found: P) -> int:
-        """Return the number of questions (or other unit, see `OVER`) that the verdict is based on."""
+        """Return the number of queries (or other unit, see `OVER`) that the verdict is based on."""
 
     @abstractmethod
     def sections(self, found: P) -> tuple[Section, ...]:
@@ -599,7 +599,7 @@ def some_of(words: Sequence[str]) -> str:
 
 
 def hedged(kind: Diagnosis[P], found: P) -> P:
-    """Return the findings. If there are too few questions for a conclusion, the verdict states that first."""
+    """Return the findings. If there are too few queries for a conclusion, the verdict states that first."""
     count = kind.rests_on(found)
     if count >= MIN_CLAIM_QUERIES:
         return found

@@ -62,7 +62,7 @@ class DiagnosisReport(ReportPart):
 
 
 class MeanPart(ReportPart):
-    """A mean with its 95% interval over resampled questions or pools. An undefined mean or bound is null."""
+    """A mean with its 95% interval over resampled queries or pools. An undefined mean or bound is null."""
 
     mean: Number = None
     low: Number = Field(None, description="bound of the 95% interval (bootstrap)")

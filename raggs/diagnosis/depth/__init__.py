@@ -205,7 +205,7 @@ def _plain_value(value: object) -> object:
     return str(value.absolute()) if isinstance(value, Path) else value
 
 
-MIN_JUDGED_QUERIES = 40  # twenty questions to fit the thresholds, and twenty to evaluate them
+MIN_JUDGED_QUERIES = 40  # twenty queries to fit the thresholds, and twenty to evaluate them
 DEEP_WITH_RERANKER = 30
 
 
@@ -245,9 +245,9 @@ class DepthConfig(DiagnosisConfig):
 
 
 class DepthDiagnosis(Diagnosis[DepthFindings]):
-    """Test whether a deeper search of some questions pays off, and configure a router that selects them.
+    """Test whether a deeper search of some queries pays off, and configure a router that selects them.
 
-    Thresholds are fitted on the even-numbered questions and evaluated on the odd-numbered ones. If routing pays off
+    Thresholds are fitted on the even-numbered queries and evaluated on the odd-numbered ones. If routing pays off
     and a run configuration was given, raggs writes routed.yaml, a configuration for raggs run, to the folder --out.
     """
 
@@ -274,11 +274,11 @@ class DepthDiagnosis(Diagnosis[DepthFindings]):
         return {**super().causes(bench), "rewriter": bench.workspace.rewriter(self._depths(bench).rewrite).causes()}
 
     def check(self, bench: Bench) -> None:
-        """Check depths and cutoffs, and that the golden set has enough questions.
+        """Check depths and cutoffs, and that the golden set has enough queries.
 
         Raises:
             UsageError: a depth or a cutoff is invalid, or the results would be the same at both depths.
-            DataError: the golden set has too few questions.
+            DataError: the golden set has too few queries.
         """
         config, far = self.config, self._far(bench)
         if config.deep <= config.base:
@@ -401,7 +401,7 @@ class DepthDiagnosis(Diagnosis[DepthFindings]):
         return "measured"
 
     def plots(self, found: DepthFindings) -> Mapping[str, str]:
-        """Return the plot of quality by the share of escalated questions."""
+        """Return the plot of quality by the share of escalated queries."""
         return {"share": _plot(found)}
 
     def files(self, found: DepthFindings) -> Mapping[str, str]:

@@ -1,9 +1,9 @@
 """Measurements and findings of `raggs diagnose depth`: diagnose/depth.json.
 
-Two systems of a sweep that differ only in their depth search every judged question. `BenchContext` gives the components
-of sweeps access to the bench's inputs. The values of each question are stored. Thresholds and quality are computed from
+Two systems of a sweep that differ only in their depth search every judged query. `BenchContext` gives the components
+of sweeps access to the bench's inputs. The values of each query are stored. Thresholds and quality are computed from
 these values without new searches. Cost and latency are measured after the fit, because they depend on the thresholds.
-Thresholds are fitted on the even-numbered questions and evaluated on the odd-numbered ones, and then with the halves
+Thresholds are fitted on the even-numbered queries and evaluated on the odd-numbered ones, and then with the halves
 swapped.
 """
 
@@ -61,7 +61,7 @@ from raggs.sweeps.world import SweepContext
 
 
 class QuestionRow(Frozen):
-    """Values of one question, stored so that an interrupted diagnosis can be resumed."""
+    """Values of one query, stored so that an interrupted diagnosis can be resumed."""
 
     qid: str
     signals: Mapping[str, float | None]
@@ -82,7 +82,7 @@ class DepthCostRow(Frozen):
 
 class SignalPart(ReportPart):
     """One signal, with its fitted threshold, and with the result if it were the only signal. Results are for the half
-    of the questions that was not used for the fit.
+    of the queries that was not used for the fit.
     """
 
     signal: Annotated[str, Column("signal")]
@@ -130,7 +130,7 @@ class PolicyPart(ReportPart):
 
 
 class HalfPart(ReportPart):
-    """A router, evaluated by paired differences on the half of the questions that was not used for the fit."""
+    """A router, evaluated by paired differences on the half of the queries that was not used for the fit."""
 
     questions: int
     escalated: int
@@ -144,13 +144,13 @@ class HalfPart(ReportPart):
 
     @property
     def share(self) -> float:
-        """Share of the questions that are escalated."""
+        """Share of the queries that are escalated."""
         return self.escalated / self.questions if self.questions else 0.0
 
 
 class DepthFindings(DiagnosisFindings):
-    """Findings. Questions are numbered from 0 in the order of their ids. Thresholds are fitted on the even-numbered
-    questions. Quality is that of the odd-numbered questions, except in `swapped`. Measured cost and latency are not
+    """Findings. Queries are numbered from 0 in the order of their ids. Thresholds are fitted on the even-numbered
+    queries. Quality is that of the odd-numbered queries, except in `swapped`. Measured cost and latency are not
     limited to these.
     """
 
@@ -189,11 +189,11 @@ class BenchContext(SweepContext):
     """Context that the components of a sweep need, made from the inputs of a bench.
 
     Args:
-        bench: gives the golden set, questions, passages and workspace.
+        bench: gives the golden set, queries, passages and workspace.
         config: configuration of a sweep with the systems and cutoffs. The sweep itself is not run.
 
     Raises:
-        DataError: none of the bench's questions has a grade.
+        DataError: none of the bench's queries has a grade.
     """
 
     def __init__(self, bench: Bench, config: SweepConfig) -> None:
@@ -234,7 +234,7 @@ class SystemDepths:
         mode: how it searches.
         depths: numbers of candidates, the smaller one first.
         cutoffs: cutoffs of the measures, the small one first.
-        timed: number of questions that are timed; 0 measures no latency.
+        timed: number of queries that are timed; 0 measures no latency.
     """
 
     def __init__(self, bench: Bench, mode: Mode, depths: tuple[int, int], cutoffs: tuple[int, int], timed: int) -> None:
@@ -320,7 +320,7 @@ class SystemDepths:
         return tuple(name for name in SIGNALS if name not in absent), tuple(absent.values())
 
     def questions(self) -> Iterator[QuestionRow]:
-        """Yield a row for each judged question: its signals, and its values at both depths."""
+        """Yield a row for each judged query: its signals, and its values at both depths."""
         names = self.measures()
         scorer = SystemScorer(self.world.config.model_copy(update={"quality": names}), self.world.labels, many=True)
         values = [self._values(scorer, system) for system in self.systems]
@@ -338,11 +338,11 @@ class SystemDepths:
             )
 
     def unknown(self) -> int:
-        """Return the number of questions of which the embedder knows no word. Their vectors are zero and have no
+        """Return the number of queries of which the embedder knows no word. Their vectors are zero and have no
         neighbours.
 
         Raises:
-            DataError: the embedder knows no word of any question, so dense retrieval returned nothing.
+            DataError: the embedder knows no word of any query, so dense retrieval returned nothing.
         """
         searches = self._parts.searches(self.systems[1])
         reads = ((each, REGISTRY.of(each.retriever).reads(each.retriever)) for each in searches)
@@ -395,7 +395,7 @@ class RouterLimits:
     """Limits of a router.
 
     Attributes:
-        most: maximum share of escalated questions.
+        most: maximum share of escalated queries.
         loss: maximum loss of quality at the small cutoff.
         slo_ms: maximum 95th percentile of the latency in milliseconds; None for no limit.
         seed: random seed of the resamples.
@@ -408,13 +408,13 @@ class RouterLimits:
 
 
 class FittedRouter:
-    """A router fitted on one half of the questions and evaluated on the other.
+    """A router fitted on one half of the queries and evaluated on the other.
 
     Args:
-        rows: all questions with defined values, by id.
+        rows: all queries with defined values, by id.
         names: the signals that can be computed.
         limits: limits of the fit.
-        even: whether the router is fitted on the even-numbered questions and evaluated on the odd-numbered ones. If
+        even: whether the router is fitted on the even-numbered queries and evaluated on the odd-numbered ones. If
             False, the halves are swapped.
     """
 
@@ -447,14 +447,14 @@ class FittedRouter:
 
     @property
     def path(self) -> tuple[tuple[float, float], ...]:
-        """Share of escalated questions and quality after each step of the fit, on the half that was not used for the
+        """Share of escalated queries and quality after each step of the fit, on the half that was not used for the
         fit.
         """
         return path(self.steps, self._other, self._judged)
 
     @property
     def oracle(self) -> tuple[tuple[float, float], ...]:
-        """Share of escalated questions and quality of an oracle that knows each question's gain, at several points."""
+        """Share of escalated queries and quality of an oracle that knows each query's gain, at several points."""
         whole = oracle_path(self._judged)
         kept = sorted({round(at * (len(whole) - 1) / CURVE_POINTS) for at in range(CURVE_POINTS + 1)})
         return tuple(whole[at] for at in kept)
@@ -509,12 +509,12 @@ class FittedRouter:
 
 
 def defined(rows: Sequence[QuestionRow]) -> list[QuestionRow]:
-    """Return the questions for which both measures are defined at both depths, by id."""
+    """Return the queries for which both measures are defined at both depths, by id."""
     return sorted((row for row in rows if None not in _values(row)), key=lambda row: row.qid)
 
 
 def is_router_worthwhile(half: HalfPart, limits: RouterLimits, p95_ms: float | None) -> bool:
-    """Return whether a router pays off: it escalates some questions, loses no more than allowed, is significantly
+    """Return whether a router pays off: it escalates some queries, loses no more than allowed, is significantly
     better than random escalation, and meets the latency limit.
     """
     low, beats = half.near_change.low, half.above_random.low
@@ -548,8 +548,8 @@ def verdict(
 
 
 def _nobody_deep_verdict(half: HalfPart, far: str, depths: tuple[int, int]) -> str:
-    """Return the verdict if no question is escalated. In this case, `half.below_deep` is the effect of the deep list
-    for all questions, with the sign reversed.
+    """Return the verdict if no query is escalated. In this case, `half.below_deep` is the effect of the deep list
+    for all queries, with the sign reversed.
     """
     base, deep = depths
     less = half.below_deep

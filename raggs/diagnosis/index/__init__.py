@@ -215,7 +215,7 @@ PASSAGES_PER_BLOCK = 4096  # number of passages in one step of the cost estimate
 
 
 class IndexDiagnosis(Diagnosis[IndexFindings]):
-    """Measure what approximate indexes lose, for which questions, and which search effort is enough."""
+    """Measure what approximate indexes lose, for which queries, and which search effort is enough."""
 
     Config = IndexDiagnosisConfig
     Result = IndexFindings
@@ -237,7 +237,7 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
         return () if self.config.vectors is not None else self.NEEDS
 
     def causes(self, bench: Bench) -> Causes:
-        """Return everything that can change the findings, including the questions and the contents of files."""
+        """Return everything that can change the findings, including the queries and the contents of files."""
         own, files = self.config, (self.config.vectors, self.config.queries, self.config.correct)
         asked = dict(texts_of(bench)) if _needs_vectors(bench, own) else {}
         return {
@@ -248,7 +248,7 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
         }
 
     def check(self, bench: Bench) -> None:
-        """Check that vectors, questions and faiss are available, and that the settings are valid."""
+        """Check that vectors, queries and faiss are available, and that the settings are valid."""
         own = self.config
         for path in (own.vectors, own.queries, own.correct):
             if path is not None and not path.is_file():
@@ -320,7 +320,7 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
     def _tuned(
         self, bench: Bench, world: IndexWorkload, asking: IndexWorkload, kinds: Sequence[IndexFamily]
     ) -> tuple[TunedPart, ...]:
-        """Return the tuned efforts: over all vectors if there are questions, otherwise over the vectors that are not
+        """Return the tuned efforts: over all vectors if there are queries, otherwise over the vectors that are not
         held out.
         """
         own = self.config
@@ -344,7 +344,7 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
         return "Unchanged if the systems search exactly. With an approximate index, they lose recall (see the details)."
 
     def rests_on(self, found: IndexFindings) -> int:
-        """Return the size of the set of questions that the comparison uses, or of the first set without a
+        """Return the size of the set of queries that the comparison uses, or of the first set without a
         comparison.
         """
         part = most_telling(found.matched, found.deltas)
@@ -392,7 +392,7 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
         return None if table is None else without_intervals(table)
 
     def plots(self, found: IndexFindings) -> Mapping[str, str]:
-        """Return the plots by name, up to four for each K and set of questions. Plots without a line are omitted."""
+        """Return the plots by name, up to four for each K and set of queries. Plots without a line are omitted."""
         drawn: dict[str, str] = {}
         wanted = [min(found.deltas, key=lambda each: abs(each - want)) for want in (LOW_DELTA, HIGH_DELTA)]
         for k, origin in dict.fromkeys((part.k, part.origin) for part in found.points):

@@ -6,13 +6,13 @@ jitter.
 
 Delta from a user's answers (`delta_of`): a CSV file states which answers were correct, with the columns qid, setting
 and correct (0 or 1). A setting is the name of an index as on the command line, for example `hnsw:ef=16`; `flat` is the
-exact search. Questions without an answer from `flat` are ignored.
+exact search. Queries without an answer from `flat` are ignored.
 
 The verdict uses only the findings. It states the tuned efforts and the point chosen by the constraint, if there are
 any. Otherwise, or as its second sentence, it compares the first index with the one that differs most from it. The
-comparison uses the first K, and the first set of questions for which a comparison is possible: the user's questions
+comparison uses the first K, and the first set of queries for which a comparison is possible: the user's queries
 come before the held-out passages. Among the levels of mean recall at which this set allows a comparison, it uses the
-one nearest to 0.9. Two shares of questions count as different if the interval of their difference excludes 0. Intervals
+one nearest to 0.9. Two shares of queries count as different if the interval of their difference excludes 0. Intervals
 are simultaneous over all indexes and deltas at one level.
 """
 
@@ -67,12 +67,12 @@ from raggs.stats.index_loss import (
 )
 from raggs.stats.intervals import Interval
 
-MAX_EXAMPLE_QUERIES = 10  # maximum number of questions listed
+MAX_EXAMPLE_QUERIES = 10  # maximum number of queries listed
 
 
 @dataclass(frozen=True)
 class EffortCurve:
-    """Points of one index, for one K and one set of questions, in the order of increasing effort."""
+    """Points of one index, for one K and one set of queries, in the order of increasing effort."""
 
     k: int
     origin: Origin
@@ -102,7 +102,7 @@ class EffortCurve:
 
 
 def ladders(points: Sequence[EffortPoint], deltas: Sequence[float], seed: int) -> list[EffortCurve]:
-    """Return the points grouped by K, set of questions and index, in their original order."""
+    """Return the points grouped by K, set of queries and index, in their original order."""
     found = []
     for k in dict.fromkeys(point.k for point in points):
         mine = [point for point in points if point.k == k]
@@ -149,7 +149,7 @@ def _significant_shares(
 def left_out(
     found: Sequence[EffortCurve], asked: QueryVectors | None, level: float, below: float
 ) -> Iterator[LowRecallPart]:
-    """Yield the questions whose recall is below a limit, for the first K and each index. Each index is taken at its
+    """Yield the queries whose recall is below a limit, for the first K and each index. Each index is taken at its
     point nearest to the usual level of mean recall.
     """
     for ladder in found:
@@ -196,14 +196,14 @@ SECOND_MS = 1000.0
 
 def front_of(points: Sequence[PointPart], fixed: FixedTarget, delta: float) -> FrontPart:
     """Return how many points reach the constraint, and the Pareto front of these points on the other two quantities.
-    Only points of the first K and the first set of questions are used.
+    Only points of the first K and the first set of queries are used.
     """
     mine = [point for point in points if (point.k, point.origin) == (points[0].k, points[0].origin)]
     chosen = [_chosen_part(point, delta) for point in mine]
     reaching = [each for each in chosen if getattr(each, fixed.what) >= fixed.least]
     others = [name for name in FIXABLE_MEASURES if name not in (fixed.what, "qps")]
     candidates = [
-        # speed is compared as time per question, except if the constraint is on speed
+        # speed is compared as time per query, except if the constraint is on speed
         Candidate(
             str(at),
             None,
@@ -242,7 +242,7 @@ REMEDY = "write a CSV file with the columns qid, setting (such as flat or hnsw:e
 
 @dataclass
 class AnswerCorrectness:
-    """Whether each answer in the user's file was correct, by setting and question."""
+    """Whether each answer in the user's file was correct, by setting and query."""
 
     path: Path
     by_setting: dict[str, dict[str, bool]] = field(default_factory=dict)
@@ -257,7 +257,7 @@ def read_answers(path: Path) -> AnswerCorrectness:
     """Read the file of answers.
 
     Raises:
-        DataError: a column or value is missing or not valid, a question occurs twice for a setting, or `flat` or
+        DataError: a column or value is missing or not valid, a query occurs twice for a setting, or `flat` or
             every other setting is missing.
         NotFoundError: the file cannot be read.
     """
@@ -292,7 +292,7 @@ def delta_of(
     """Return how much recall is needed for correct answers, over all settings.
 
     Raises:
-        DataError: the file has no question that was searched and has an answer from the exact search.
+        DataError: the file has no query that was searched and has an answer from the exact search.
         UsageError: a setting is not the name of an index.
         PrerequisiteError: an index cannot be built, as in `open_index`.
     """
@@ -353,7 +353,7 @@ def verdict(
 def most_telling(matched: Sequence[MatchedPart], deltas: Sequence[float]) -> MatchedPart | None:
     """Return the comparison for the verdict, or None if no index can be compared with the first one for the first K.
 
-    The first set of questions with a comparison counts: the user's questions come before the held-out passages. The
+    The first set of queries with a comparison counts: the user's queries come before the held-out passages. The
     level is the one nearest to the usual level, among the levels at which this set has a comparison.
     """
     if not matched:
@@ -427,10 +427,10 @@ def _tuned_sentences(tuned: Sequence[TunedPart]) -> list[str]:
 
 
 def few_asked(part: TunedPart) -> bool:
-    """Return whether there are too few questions to show that the loss is within the limit, even if no question has a
+    """Return whether there are too few queries to show that the loss is within the limit, even if no query has a
     loss.
 
-    If none of n questions has a loss, up to 3 / n of all questions may have one (rule of three, at 95% confidence).
+    If none of n queries has a loss, up to 3 / n of all queries may have one (rule of three, at 95% confidence).
     """
     return part.questions * part.limit < THREE
 

@@ -1,20 +1,20 @@
 """Measurements of indexes: points, workloads, families of indexes, and the minimum effort.
 
 A point is an index at one search effort for one K. Its measurements are the recall of the exact nearest passages for
-each question, and the speed. Each point is stored, so that an interrupted diagnosis can be resumed. A sample of the
-first set of questions is timed, one question at a time, on one thread, after a warm-up. Each question is timed in
+each query, and the speed. Each point is stored, so that an interrupted diagnosis can be resumed. A sample of the
+first set of queries is timed, one query at a time, on one thread, after a warm-up. Each query is timed in
 several rounds, and the median counts.
 
-A workload consists of the vectors of a corpus or a file, and sets of questions. Held-out passages are removed from the
-vectors before indexes are built and then used as queries that no index contains (in-distribution). The questions of a
+A workload consists of the vectors of a corpus or a file, and sets of queries. Held-out passages are removed from the
+vectors before indexes are built and then used as queries that no index contains (in-distribution). The queries of a
 configuration are out-of-distribution, as real queries are.
 
 A family is an index with fixed settings, except for the effort. Its name lists the non-default settings, as on the
 command line: ``hnsw:m=32``. Efforts increase by a factor of about 1.4 (2 while the recall is low) from the smallest
-useful one. They stop when the mean recall is sufficient for every set of questions, or no longer increases.
+useful one. They stop when the mean recall is sufficient for every set of queries, or no longer increases.
 
 Tuning finds the smallest effort whose loss is significantly within a limit, by increasing the effort and then
-bisecting. If there are questions, it uses the index that a real search would use: all vectors, at the retriever's
+bisecting. If there are queries, it uses the index that a real search would use: all vectors, at the retriever's
 depth. If a golden set and a measure are given, the loss is the decrease of this measure. Otherwise it is the share of
 the exact nearest passages that are missing.
 """
@@ -65,7 +65,7 @@ MIN_VECTORS_PER_HIT = 4  # with fewer vectors per requested hit, approximate sea
 
 @dataclass(frozen=True)
 class QueryVectors:
-    """A set of questions as vectors. Questions from a vector file have no ids."""
+    """A set of queries as vectors. Queries from a vector file have no ids."""
 
     origin: Origin
     vectors: Vectors
@@ -78,11 +78,11 @@ class QueryVectors:
 
 
 class IndexWorkload:
-    """Vectors to search, and sets of questions.
+    """Vectors to search, and sets of queries.
 
     Args:
         vectors: vectors to search.
-        asked: sets of questions by origin.
+        asked: sets of queries by origin.
         source: description of the vectors.
         store: the passages; None if the vectors come from a file.
     """
@@ -94,14 +94,14 @@ class IndexWorkload:
         self._truth: dict[tuple[str, int], Ints] = {}
 
     def truth(self, asked: QueryVectors, k: int) -> Ints:
-        """Return the exact k nearest passages of each question, shape (questions, k)."""
+        """Return the exact k nearest passages of each query, shape (queries, k)."""
         if (asked.sum, k) not in self._truth:
             self._truth[asked.sum, k] = self.vectors.search(asked.vectors, k).positions
         return self._truth[asked.sum, k]
 
 
 def open_world(bench: Bench, settings: IndexDiagnosisConfig) -> IndexWorkload:
-    """Return the workload of all vectors and the given questions.
+    """Return the workload of all vectors and the given queries.
 
     Raises:
         RaggsError: an input is missing, or a file is not valid.
@@ -124,7 +124,7 @@ def open_world(bench: Bench, settings: IndexDiagnosisConfig) -> IndexWorkload:
 
 
 def texts_of(bench: Bench) -> Mapping[str, str]:
-    """Return the questions as they are searched: rewritten by the run's rewriter, if that calls no paid model."""
+    """Return the queries as they are searched: rewritten by the run's rewriter, if that calls no paid model."""
     if bench.run is None or (rewriter := bench.workspace.rewriter(bench.run.embed.rewrite)).models:
         return {qid: one_line(clean_unicode(query.text)) for qid, query in bench.queries.items()}
     usual, loop = bench.run.embed.language, bench.workspace.loop
@@ -315,11 +315,11 @@ def bisected(low: int, high: int, fits: Callable[[int], bool]) -> int:
     return high
 
 
-RECALL_ENOUGH = 0.96  # if the mean recall of every set of questions is at least this, no higher effort is tried
+RECALL_ENOUGH = 0.96  # if the mean recall of every set of queries is at least this, no higher effort is tried
 STALLED = 1e-3  # after two steps in a row in which recall increases by less than this, no higher effort is tried
 # below this mean recall, efforts increase in double steps, because such indexes are not used in practice
 DOUBLE_STEP_BELOW = 0.5
-WARM = 5  # number of untimed questions before the measurement (warm-up)
+WARM = 5  # number of untimed queries before the measurement (warm-up)
 DIGITS = 7
 POINT_KIND = "index point/2"
 
@@ -329,9 +329,9 @@ class EffortPoint:
     """An index at one effort, for one K.
 
     Attributes:
-        family, effort, k: the index, its effort, and the number of hits per question.
+        family, effort, k: the index, its effort, and the number of hits per query.
         row: stored measurements.
-        kept: values of each set of questions, by origin.
+        kept: values of each set of queries, by origin.
     """
 
     family: IndexFamily
@@ -342,7 +342,7 @@ class EffortPoint:
 
     @property
     def least_recall(self) -> float:
-        """Lowest mean recall over the sets of questions."""
+        """Lowest mean recall over the sets of queries."""
         return min(float(each.recall.mean()) for each in self.kept.values())
 
 
@@ -427,14 +427,14 @@ def _measured(bench: Bench, world: IndexWorkload, recipe: Index, k: int, setting
 
 
 class SearchTime(NamedTuple):
-    """Mean seconds per question by wall clock and by processor time, which is less affected by other processes."""
+    """Mean seconds per query by wall clock and by processor time, which is less affected by other processes."""
 
     wall: float
     cpu: float
 
 
 def seconds_of(index: OpenIndex, queries: Vectors, k: int, settings: IndexDiagnosisConfig) -> SearchTime:
-    """Measure the time per question, one question at a time. A sample of questions, evenly spaced, is timed."""
+    """Measure the time per query, one query at a time. A sample of queries, evenly spaced, is timed."""
     at = np.linspace(0, len(queries) - 1, min(settings.timed, len(queries))).astype(int)
     sample = [queries[row : row + 1] for row in at.tolist()]
     for query in sample[:WARM]:
@@ -453,7 +453,7 @@ LOSS_KIND = "index loss/1"
 
 
 class LossRow(Frozen):
-    """Values of each question at one effort, stored for later invocations."""
+    """Values of each query at one effort, stored for later invocations."""
 
     values: Mapping[str, tuple[Number, ...]]
 
@@ -464,7 +464,7 @@ class EffortTuner:
     Args:
         bench: the bench.
         world: the workload.
-        asked: the questions.
+        asked: the queries.
         settings: settings of the diagnosis.
     """
 
@@ -547,7 +547,7 @@ class EffortTuner:
         return LossRow(values={name: tuple(map(finite_or_none, row.tolist())) for name, row in values.items()})
 
     def _values(self, found: Ints) -> dict[str, Floats]:
-        """Return the values of each question for each measure."""
+        """Return the values of each query for each measure."""
         cutoffs, measure = self._settings.cutoffs, self._settings.measure
         if measure is None:
             truth = self._world.truth(self._asked, self.depth)
@@ -563,7 +563,7 @@ class EffortTuner:
 
 
 def depth_of(bench: Bench, settings: IndexDiagnosisConfig) -> int:
-    """Return the number of hits per question when tuning."""
+    """Return the number of hits per query when tuning."""
     if settings.depth is not None:
         return settings.depth
     own = () if bench.run is None else bench.run.retrieve.retrievers

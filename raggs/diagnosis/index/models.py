@@ -28,7 +28,7 @@ Origin = Literal["questions", "held-out passages"]
 
 
 class QuerySetValues(Frozen):
-    """Values of each question of one set, stored for later invocations."""
+    """Values of each query of one set, stored for later invocations."""
 
     origin: str
     hits: tuple[int, ...]
@@ -52,7 +52,7 @@ Values = Mapping[str, MeanPart]
 
 
 class QuerySetPart(ReportPart):
-    """Origin and size of a set of questions."""
+    """Origin and size of a set of queries."""
 
     origin: Origin
     questions: int
@@ -168,7 +168,7 @@ class TunedPart(ReportPart):
 
 
 class BinPart(ReportPart):
-    """Correctness of the answers to questions with about the same recall."""
+    """Correctness of the answers to queries with about the same recall."""
 
     recall: Annotated[float, Column("recall from", text="{:g}")]
     answers: Annotated[int, Column("answers", text="{:,}")]
@@ -189,7 +189,7 @@ class RequiredRecallPart(ReportPart):
 
 
 class LowRecallPart(IndexAtEffort):
-    """Questions for which the recall of an index is below a limit."""
+    """Queries for which the recall of an index is below a limit."""
 
     below: float = Field(description="all of these queries have a recall below this value")
     share: Annotated[float, Column("share", "score")] = Field(description="share of all queries")

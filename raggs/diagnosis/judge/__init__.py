@@ -292,7 +292,7 @@ class JudgeDiagnosis(Diagnosis[JudgeFindings]):
         """Check the judge before anything is paid for.
 
         Raises:
-            RaggsError: a price or file is missing, or a question is not valid.
+            RaggsError: a price or file is missing, or a query is not valid.
         """
         judge_of(bench, _run(bench)).check(bench.queries.values())
 

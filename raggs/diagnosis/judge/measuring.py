@@ -5,7 +5,7 @@ retrievers without paid models. Near-duplicates are removed as in the rank stage
 no grades yet.
 
 The judge is called for missing grades, to order the complete pool by one prompt, and for the rank stage. The order in
-which a list is shown depends only on the seed, the question and the number of the presentation. Paid answers are stored
+which a list is shown depends only on the seed, the query and the number of the presentation. Paid answers are stored
 by prompt and sample, so an interrupted diagnosis does not pay twice. A repeated ranking starts with different batches.
 
 Each figure with an interval is a mean of one value per pool. The interval comes from resampled pools.
@@ -206,7 +206,7 @@ MIN_POOL_PASSAGES = 5  # pools with fewer passages are not used
 
 @dataclass(frozen=True)
 class QueryPool:
-    """A question with the passages to order, best fused rank first. `grades` is empty if the passages were not graded
+    """A query with the passages to order, best fused rank first. `grades` is empty if the passages were not graded
     yet.
     """
 
@@ -286,7 +286,7 @@ class _Lookup:
 
 
 def _searched(bench: Bench, run: RunConfig, count: int, size: int) -> Iterator[QueryPool]:
-    """Search for some randomly chosen questions, and yield their pools."""
+    """Search for some randomly chosen queries, and yield their pools."""
     qids = list(bench.queries)
     lot = generator(bench.seed, "pools", len(qids)).permutation(len(qids)).tolist()
     chosen = {qids[at]: bench.queries[qids[at]] for at in sorted(lot[:count])}
@@ -332,7 +332,7 @@ def _free_retrievers(bench: Bench, run: RunConfig, embedder: Embedder | None, qi
 def _search_records(
     bench: Bench, run: RunConfig, queries: Sequence[Query], embedder: Embedder | None
 ) -> list[EmbedRecord]:
-    """Return the questions to search for. The run's rewriter rewrites them, if it calls no paid model."""
+    """Return the queries to search for. The run's rewriter rewrites them, if it calls no paid model."""
     own = bench.workspace.rewriter(run.embed.rewrite)
     rewriter = bench.workspace.rewriter(NoRewriter.Config()) if own.models else own
     prepared = [bench.workspace.loop.run(prepare(query, rewriter, run.embed.language)) for query in queries]
@@ -557,7 +557,7 @@ class JudgeAnswers:
     def informed(self) -> Mapping[str, list[ObservedOrder]]:
         """Orders by one prompt, combined with the grades, by pool."""
         found = {}
-        for qid in self.qids:  # sorted by the passages' numbers, as in `ObservedOrder`
+        for qid in self.qids:  # grades are sorted by passage id, because `ObservedOrder` numbers passages by id
             grades = np.array([grade for _, grade in sorted(self.grades[qid].items())], dtype=np.float64)
             found[qid] = [with_grades(told, grades) for told in self.orders[qid]]
         return found

@@ -285,9 +285,9 @@ OWN_LISTS_LABEL = "raggs' built-in lists"
 class NamesDiagnosis(Diagnosis[NamesFindings]):
     """Test whether retrieval still finds the right person: name margins, and what destroys them.
 
-    Each question names a person and a topic, and has five candidates: the right one, two with other people, one on
+    Each query names a person and a topic, and has five candidates: the right one, two with other people, one on
     another topic, and one with another person and another topic. Ten changes of the texts show what an embedder or
-    reranker relies on. If you pass a golden set, the names in its questions and passages are also changed, and the
+    reranker relies on. If you pass a golden set, the names in its queries and passages are also changed, and the
     passages are searched again.
     """
 
@@ -395,7 +395,7 @@ class NamesDiagnosis(Diagnosis[NamesFindings]):
         return self.config.end_to_end and bench.has("golden")
 
     def _ends(self, bench: Bench) -> bool:
-        """Return whether a golden set can be searched: it is requested, and its questions and corpus are available."""
+        """Return whether a golden set can be searched: it is requested, and its queries and corpus are available."""
         return self._wanted(bench) and missing_input(bench) is None
 
     # --- names and bundles ---

@@ -1,9 +1,9 @@
 """Settings and findings of the diagnosis of names, its names and topics, and the generated test cases (bundles). An
 undefined number is null.
 
-Bundles are generated. A run is one repetition: all runs have the same questions, but each run draws other distractors,
-topics and wordings. The draws depend only on the seed, the language, and the numbers of run and question. If you
-increase the number of runs or questions, the existing ones therefore do not change.
+Bundles are generated. A run is one repetition: all runs have the same queries, but each run draws other distractors,
+topics and wordings. The draws depend only on the seed, the language, and the numbers of run and query. If you
+increase the number of runs or queries, the existing ones therefore do not change.
 
 Names and topics come from raggs' own lists or from two fields of a corpus. raggs' lists contain names of many origins,
 with diacritics, hyphens, particles and apostrophes. They contain the same topics in each language. About half of the
@@ -12,7 +12,7 @@ drawn names are common in countries of the language.
 The names that occur in a text are either those of a corpus field, or are found by this rule: two to four consecutive
 words with a capital first letter. Particles (van, de la) between them are allowed, and initials count as words.
 Function words at the start, such as "What", are dropped. Places and titles of two capitalised words therefore also
-count as names, but a name of one word does not. If such a sequence in a question does not occur in any passage, its
+count as names, but a name of one word does not. If such a sequence in a query does not occur in any passage, its
 longest end that does is used.
 """
 
@@ -125,7 +125,7 @@ class NamesConfig(DiagnosisConfig):
 
 
 class MarginPart(ReportPart):
-    """Mean of margins, or of their changes, over all questions and runs."""
+    """Mean of margins, or of their changes, over all queries and runs."""
 
     value: Number = Field(description="mean over repetitions")
     sd: Number = Field(description="standard deviation over repetitions")
@@ -136,7 +136,7 @@ class MarginPart(ReportPart):
     count: int = Field(description="number of test cases with a value")
 
     def cell(self, form: NumberForm = "score") -> Cell:
-        """Return the table cell, with the interval over questions."""
+        """Return the table cell, with the interval over queries."""
         return bounded(self.value, self.low, self.high, form)
 
 
@@ -219,7 +219,7 @@ class SubjectPart(ReportPart):
 
 
 class NamesEndToEndPart(ReportPart):
-    """Effect of one perturbation on a golden set's questions with names, by dense search with one embedder."""
+    """Effect of one perturbation on a golden set's queries with names, by dense search with one embedder."""
 
     embedder: Annotated[str, Column("embedder")]
     perturber: Annotated[str, Column("perturber")]
@@ -369,7 +369,7 @@ MAX_DRAW_TRIES = 200
 
 @dataclass(frozen=True)
 class LanguageWording:
-    """Templates of questions, and of the works that are their candidates, in one language. The first of each list is
+    """Templates of queries, and of the works that are their candidates, in one language. The first of each list is
     the simplest.
     """
 
@@ -403,12 +403,12 @@ WORDINGS = {
 
 
 def draw(lists: NameLists, language: str, *, questions: int, runs: int, seed: int) -> list[list[Bundle]]:
-    """Return the bundles by run and question.
+    """Return the bundles by run and query.
 
     Args:
         lists: at least `MIN_NAMES` names and topics.
         language: one of `WORDINGS`.
-        questions, runs: number of questions and number of runs, each at least 1.
+        questions, runs: number of queries and number of runs, each at least 1.
         seed: random seed.
     """
     asked = _author_topic_pairs(lists, language, questions, seed)
@@ -422,7 +422,7 @@ def draw(lists: NameLists, language: str, *, questions: int, runs: int, seed: in
 
 
 def _author_topic_pairs(lists: NameLists, language: str, questions: int, seed: int) -> list[tuple[str, str]]:
-    """Return author and topic of each question. Every topic (or pair from the corpus) is used once before any is
+    """Return author and topic of each query. Every topic (or pair from the corpus) is used once before any is
     repeated.
     """
     found: list[tuple[str, str]] = []
@@ -573,7 +573,7 @@ class PersonNames:
 
 
 def asked_for(question: str, passages: Sequence[str]) -> list[str]:
-    """Find names in a question by rule, and return those that occur in a passage. If a name does not occur, its longest
+    """Find names in a query by rule, and return those that occur in a passage. If a name does not occur, its longest
     end that does is returned.
     """
     found = []
@@ -601,7 +601,7 @@ def _is_in_text(name: str, text: str) -> bool:
 def by_question(
     questions: Mapping[str, str], passages: Sequence[str], known: PersonNames | None
 ) -> dict[str, list[str]]:
-    """Return the names of each question that contains a name from a passage.
+    """Return the names of each query that contains a name from a passage.
 
     Args:
         questions: texts by id.

@@ -4,7 +4,7 @@ Embedders and rerankers score the bundles. The scores of each scorer in each lan
 so that an interrupted diagnosis can be resumed. Texts are cleaned as in runs, unless raw texts are requested. The
 findings are margins, their changes, and whether the changes are within their limits.
 
-On a golden set, a perturber changes the questions that contain names, and the names in the passages. For example, a
+On a golden set, a perturber changes the queries that contain names, and the names in the passages. For example, a
 mask replaces every person. The rule for names is in `raggs.diagnosis.names.models`. Search is dense and exact. It
 covers all passages or, if there are more than `most_passages`, the judged ones and a random sample of the others. The
 result is the change of recall, and how well the change of the name margin predicts it.
@@ -59,7 +59,7 @@ Runs = Sequence[Sequence[Bundle]]
 
 
 class ScoreRow(ReportPart):
-    """Scores of one run as stored: for each question, the scores of its five candidates."""
+    """Scores of one run as stored: for each query, the scores of its five candidates."""
 
     scores: tuple[tuple[float, ...], ...]
 
@@ -71,7 +71,7 @@ class TextCleaning:
     raw: bool
 
     def question(self, text: str) -> str:
-        """Return a question in the form in which it is embedded."""
+        """Return a query in the form in which it is embedded."""
         return text if self.raw else clean_unicode(text)
 
     def passage(self, text: str) -> str:
@@ -109,7 +109,7 @@ class NameScorer(ABC):
 
     @abstractmethod
     def score(self, runs: Runs) -> Floats:
-        """Return the scores, shape (runs, questions, 5), higher is better.
+        """Return the scores, shape (runs, queries, 5), higher is better.
 
         Raises:
             RaggsError: the model failed, or does not support the language.
@@ -147,7 +147,7 @@ class _VectorReader:
 
 
 class EmbedderScorer(NameScorer):
-    """Scores candidates by their cosine with the question."""
+    """Scores candidates by their cosine with the query."""
 
     def __init__(self, name: str, embedder: Embedder, runs: int, hygiene: TextCleaning, bench: Bench) -> None:
         self.name, self.runs = name, runs
@@ -189,7 +189,7 @@ class EmbedderScorer(NameScorer):
         return found
 
     def _new_readers(self) -> tuple[_VectorReader, _VectorReader]:
-        """Return two readers of vectors, for questions and for candidates."""
+        """Return two readers of vectors, for queries and for candidates."""
         hygiene, embedder = self._hygiene, self._embedder
         asked = _VectorReader(hygiene.question, embedder.embed_queries, self._tell)
         return asked, _VectorReader(hygiene.passage, embedder.embed, self._tell)
@@ -279,7 +279,7 @@ def mean_part(found: MarginMean) -> MarginPart:
 
 
 def is_within_limit(percent: MarginPart, family: ChangeFamily, least: float, most: float) -> bool | None:
-    """Return whether a change is within its limit. If its interval over questions contains the limit or is undefined,
+    """Return whether a change is within its limit. If its interval over queries contains the limit or is undefined,
     return None.
     """
     low, high = percent.low, percent.high
@@ -301,7 +301,7 @@ def measure_of(scale: GradeScale, cutoff: int) -> str:
 
 @dataclass(frozen=True)
 class PerturbedTexts:
-    """Questions and passages after one perturber. `changed` is the number of passages that it changed."""
+    """Queries and passages after one perturber. `changed` is the number of passages that it changed."""
 
     questions: list[str]
     passages: list[str]
@@ -309,11 +309,11 @@ class PerturbedTexts:
 
 
 class SearchTask:
-    """The questions and passages of the searches. They are read when this is created.
+    """The queries and passages of the searches. They are read when this is created.
 
     Attributes:
-        judged: number of questions with judgments.
-        names: names of each question that contains any, in the order of the questions' ids.
+        judged: number of queries with judgments.
+        names: names of each query that contains any, in the order of the queries' ids.
         docs: ids of the passages, sorted.
     """
 
@@ -352,7 +352,7 @@ class SearchTask:
         return PerturbedTexts(questions, passages, changed)
 
     def values(self, embedder: Embedder, texts: PerturbedTexts, cutoff: int) -> list[float]:
-        """Search with each question that contains names, and return the measure's values; NaN if undefined."""
+        """Search with each query that contains names, and return the measure's values; NaN if undefined."""
         questions = embedder.embed_queries(texts.questions)
         lists = self._best(questions, self._vectors(embedder, texts.passages), cutoff)
         qrels = self._bench.judgments.qrels
@@ -404,11 +404,11 @@ class SearchTask:
 
 
 NAME_IT = "pass --config raggs.yaml or --golden RUN."
-MIN_NAMED_QUERIES = 5  # minimum number of questions with names for a comparison
+MIN_NAMED_QUERIES = 5  # minimum number of queries with names for a comparison
 
 
 class ValuesRow(ReportPart):
-    """Stored result of one search: one value per question, and the number of changed passages."""
+    """Stored result of one search: one value per query, and the number of changed passages."""
 
     values: tuple[Number, ...]
     changed: int
@@ -417,9 +417,9 @@ class ValuesRow(ReportPart):
 def perturb_golden(
     bench: Bench, config: NamesConfig, perturbers: Sequence[Perturber], subjects: Sequence[SubjectPart]
 ) -> EndToEnd:
-    """Measure the effect of each perturber on the golden set's questions with names, for each embedder.
+    """Measure the effect of each perturber on the golden set's queries with names, for each embedder.
 
-    If an input is missing or there are too few questions, the result contains a note instead.
+    If an input is missing or there are too few queries, the result contains a note instead.
 
     Raises:
         RaggsError: the golden set or the corpus cannot be read, or a model failed.
@@ -444,7 +444,7 @@ def perturb_golden(
     for place, (name, embedder) in enumerate(bench.embedders.items()):
         before = np.array(_kept_values(bench, config, scene, embedder, None).values, dtype=np.float64)
         own = [each for each in subjects if each.scorer == name and each.what == "embedder"]
-        # name margins in the questions' language, if it was measured, otherwise in the first language
+        # name margins in the queries' language, if it was measured, otherwise in the first language
         near = [each for each in own if each.language == scene.language] or own
         margins = {part.perturber: part.of_means for each in near[:1] for part in each.ablations}
         for at, perturber in enumerate(perturbers, 1):

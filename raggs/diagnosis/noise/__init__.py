@@ -1,6 +1,6 @@
 """Diagnosis `noise`: how much quality conversational noise costs, and how much of this loss rewriting recovers.
 
-The ideal text of a question is the text that answers it best. `measuring` compares noisy and rewritten questions with
+The ideal text of a query is the text that answers it best. `measuring` compares noisy and rewritten queries with
 their ideal texts by cosine. `losses` compares their search results on a golden set. This module contains the diagnosis,
 its tables and plots.
 
@@ -97,7 +97,7 @@ def _cosines(found: NoiseFindings) -> Section:
 
 
 def _search_sections(found: NoiseFindings) -> Iterator[Section]:
-    """Yield the results of the searches, and the effect of rewriting on questions without noise."""
+    """Yield the results of the searches, and the effect of rewriting on queries without noise."""
     if found.untold is not None:
         yield Section("Retrieval with noise", (found.untold,))
         return
@@ -265,8 +265,8 @@ def _regained_text(part: MeanPart, language: str = "") -> str:
     return f"{share} in {language}" if language else share
 
 
-MIN_IDEAL_TEXTS = 5  # minimum number of questions in a language for a comparison
-MAX_EXAMPLES = 2  # number of example questions per language and noise level
+MIN_IDEAL_TEXTS = 5  # minimum number of queries in a language for a comparison
+MAX_EXAMPLES = 2  # number of example queries per language and noise level
 NO_GOLDEN = "Nothing was searched: no golden set (pass --golden RUN|FILE)."
 NO_CORPUS = "Nothing was searched: the corpus of the golden set is unknown (pass --config FILE)."
 NOT_WANTED = "Nothing was searched: --cosine-only."
@@ -275,8 +275,8 @@ NOT_WANTED = "Nothing was searched: --cosine-only."
 class NoiseDiagnosis(Diagnosis[NoiseFindings]):
     """Measure what greetings and digressions cost, and what rewriting recovers.
 
-    Noise of several levels is added to questions, which are compared with the text that answers them best. With a
-    golden set and its corpus, the noisy questions are also searched: by BM25, by vectors and by both. If a reranker is
+    Noise of several levels is added to queries, which are compared with the text that answers them best. With a
+    golden set and its corpus, the noisy queries are also searched: by BM25, by vectors and by both. If a reranker is
     given, the results are also reranked.
     """
 
@@ -294,7 +294,7 @@ class NoiseDiagnosis(Diagnosis[NoiseFindings]):
     config: NoiseDiagnosisConfig
 
     def causes(self, bench: Bench) -> Causes:
-        """Return everything that can change the findings, including noise, rewriters, and raggs' own questions."""
+        """Return everything that can change the findings, including noise, rewriters, and raggs' own queries."""
         questions = NoisyQuestions(bench, self.config)
         asked = [questions.causes(each) for each in conditions(self.config)]
         own = hash_value([[each.question, each.text] for code in self.config.languages for each in own_questions(code)])
@@ -306,11 +306,11 @@ class NoiseDiagnosis(Diagnosis[NoiseFindings]):
         return tuple(dict.fromkeys([*super().models(bench), *NoisyQuestions(bench, self.config).models]))
 
     def check(self, bench: Bench) -> None:
-        """Check that a requested golden set is available and has enough questions of each language.
+        """Check that a requested golden set is available and has enough queries of each language.
 
         Raises:
             PrerequisiteError: the golden set or its corpus is missing.
-            RaggsError: a language has too few questions, or an input cannot be read.
+            RaggsError: a language has too few queries, or an input cannot be read.
         """
         if self.config.of == "golden":
             bench.require(("golden", "corpus"))
@@ -395,7 +395,7 @@ class NoiseDiagnosis(Diagnosis[NoiseFindings]):
             drawn["cosine" if number == 1 else f"cosine-{number}"] = _curves(name, parts)
         return {**drawn, "search": _forest(found.ends)} if found.ends else drawn
 
-    # --- questions ---
+    # --- queries ---
 
     def _ideals(self, bench: Bench, language: str) -> Sequence[IdealText]:
         if self.config.of == "own":
@@ -410,7 +410,7 @@ class NoiseDiagnosis(Diagnosis[NoiseFindings]):
         return found
 
     def _searched(self, bench: Bench) -> tuple[SearchedQuestions, str | None]:
-        """Return the questions of the golden set that are searched, or the reason why none is searched."""
+        """Return the queries of the golden set that are searched, or the reason why none is searched."""
         nothing = SearchedQuestions((), 0)
         if not self.config.retrieval:
             return nothing, NOT_WANTED

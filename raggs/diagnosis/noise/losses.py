@@ -1,6 +1,6 @@
-"""Search with the noisy and rewritten questions of a golden set, and compare measures and lists.
+"""Search with the noisy and rewritten queries of a golden set, and compare measures and lists.
 
-A condition is a noise level with or without a rewriter. raggs' own retrievers search with each question under each
+A condition is a noise level with or without a rewriter. raggs' own retrievers search with each query under each
 condition. The lists are stored.
 """
 
@@ -51,19 +51,19 @@ Lists = Mapping[str, tuple[str, ...]]
 
 
 class NoiseListRow(ReportPart):
-    """Ranked list of one question, best passage first, as stored."""
+    """Ranked list of one query, best passage first, as stored."""
 
     qid: str
     docs: tuple[str, ...]
 
 
 class NoiseSearcher:
-    """Searches with the questions by BM25, by vectors, by both, and with rerankers.
+    """Searches with the queries by BM25, by vectors, by both, and with rerankers.
 
     Args:
         bench: bench of the diagnosis, with a golden set and a corpus.
         questions: adds noise and rewrites.
-        asked: each question with its language.
+        asked: each query with its language.
         depth: number of passages per list.
     """
 
@@ -172,8 +172,8 @@ NO_MEAN = MeanPart()
 
 @dataclass(frozen=True)
 class SearchedQuestions:
-    """The questions of the golden set that are searched, with their languages. `strange` is the number of judged
-    questions in other languages.
+    """The queries of the golden set that are searched, with their languages. `strange` is the number of judged
+    queries in other languages.
     """
 
     questions: tuple[tuple[Query, str], ...]
@@ -181,7 +181,7 @@ class SearchedQuestions:
 
 
 def questions_of(bench: Bench, languages: Sequence[str]) -> SearchedQuestions:
-    """Return the judged questions in these languages, sorted by id."""
+    """Return the judged queries in these languages, sorted by id."""
     judged = set(bench.judgments.qrels.qids)
     found = [
         (query, language_of(query, usual_language(bench))) for qid, query in bench.queries.items() if qid in judged
@@ -238,7 +238,7 @@ class NoiseLosses:
                 )
 
     def shuffles(self) -> Iterator[ShufflePart]:
-        """Yield the similarity to the lists of the unchanged questions, for each system, level, rewriter and cutoff."""
+        """Yield the similarity to the lists of the unchanged queries, for each system, level, rewriter and cutoff."""
         for (system, level, rewriter), lists in self._found.items():
             plain = self._found[system, 0, NO_REWRITER]
             first, second = ([found[qid] for qid in self._qids] for found in (plain, lists))
@@ -254,5 +254,5 @@ class NoiseLosses:
 
 
 def conditions(config: NoiseDiagnosisConfig) -> list[NoiseCondition]:
-    """Return all conditions: each level with each rewriter. The first condition is the unchanged questions."""
+    """Return all conditions: each level with each rewriter. The first condition is the unchanged queries."""
     return [NoiseCondition(level, spec) for level in config.searched for spec in config.rewriters]

@@ -1,8 +1,8 @@
 """Settings, findings and cosine measurements of the diagnosis of noise. An undefined number is null.
 
-Questions come from raggs or from a golden set. Each has an ideal text, which answers it best; in a golden set, this is
-the passage with the highest grade. Noise is added to the questions. They are then cleaned as in a run, and rewritten by
-each of the given rewriters. Cosines of noisy and rewritten questions with their ideal texts are measured for each
+Queries come from raggs or from a golden set. Each has an ideal text, which answers it best; in a golden set, this is
+the passage with the highest grade. Noise is added to the queries. They are then cleaned as in a run, and rewritten by
+each of the given rewriters. Cosines of noisy and rewritten queries with their ideal texts are measured for each
 embedder, language, level and rewriter.
 """
 
@@ -120,7 +120,7 @@ class NoiseDiagnosisConfig(DiagnosisConfig):
 
 
 class LevelPart(ReportPart):
-    """Cosines of questions of one language, level and rewriter with their ideal texts, by one embedder."""
+    """Cosines of queries of one language, level and rewriter with their ideal texts, by one embedder."""
 
     embedder: Annotated[str, Column("embedder")]
     language: Annotated[str, Column("language")]
@@ -159,7 +159,7 @@ class TargetPart(ReportPart):
 
 
 class NoiseEndToEndPart(ReportPart):
-    """Result of one system on one measure, for the golden set's questions with one noise level and one rewriter."""
+    """Result of one system on one measure, for the golden set's queries with one noise level and one rewriter."""
 
     system: Annotated[str, Column("system")]
     level: Annotated[int, Column("level")]
@@ -179,7 +179,7 @@ class NoiseEndToEndPart(ReportPart):
 
 
 class ShufflePart(ReportPart):
-    """How similar a system's lists are to its lists for the unchanged questions."""
+    """How similar a system's lists are to its lists for the unchanged queries."""
 
     system: Annotated[str, Column("system")]
     level: Annotated[int, Column("level")]
@@ -195,7 +195,7 @@ class ShufflePart(ReportPart):
 
 
 class ExamplePart(ReportPart):
-    """An example: one question with noise, and the text that is searched for."""
+    """An example: one query with noise, and the text that is searched for."""
 
     language: Annotated[str, Column("language")]
     level: Annotated[int, Column("level")]
@@ -227,7 +227,7 @@ MAX_REWRITER_CALLS = 16  # maximum number of concurrent calls of a language mode
 
 @dataclass(frozen=True)
 class NoiseCondition:
-    """How a question is processed before the search.
+    """How a query is processed before the search.
 
     Attributes:
         level: noise level.
@@ -251,7 +251,7 @@ class NoiseCondition:
 
 
 class NoisyQuestions:
-    """Adds noise to questions and rewrites them.
+    """Adds noise to queries and rewrites them.
 
     Args:
         bench: bench of the diagnosis.
@@ -279,22 +279,22 @@ class NoisyQuestions:
         return bool(self._rewriters[condition.name].models)
 
     def causes(self, condition: NoiseCondition) -> Causes:
-        """Return everything that can change a question processed under this condition."""
+        """Return everything that can change a query processed under this condition."""
         done = [noise.causes() for noise in self.noises] if condition.level else []
         drawn = [condition.draw, self._bench.seed] if condition.level else []
         rewriter = self._rewriters[condition.name].causes()
         return {"noises": done, "level": condition.level, "drawn": drawn, "rewriter": rewriter}
 
     def noisy(self, query: Query, language: str, condition: NoiseCondition) -> Query:
-        """Return a question with the noise of a condition."""
+        """Return a query with the noise of a condition."""
         asked = NoiseRequest(f"{query.qid}/{condition.draw}", language, condition.level, self._bench.seed)
         return query.model_copy(update={"text": noisy(query.text, asked, self.noises)})
 
     def prepared(self, queries: Sequence[tuple[Query, str]], condition: NoiseCondition) -> list[EmbedRecord]:
-        """Return the texts to search for. With dry-run models, the question itself is used if its rewrite is unknown.
+        """Return the texts to search for. With dry-run models, the query itself is used if its rewrite is unknown.
 
         Args:
-            queries: each with the language of its noise. This is also the language of the question if it specifies
+            queries: each with the language of its noise. This is also the language of the query if it specifies
                 none.
             condition: noise and rewriter.
 
@@ -330,7 +330,7 @@ GOLDEN = "queries of the golden set and their best passages"
 
 @dataclass(frozen=True)
 class IdealText:
-    """A question, the text that answers it best, and the question's language."""
+    """A query, the text that answers it best, and the query's language."""
 
     key: str
     question: str
@@ -340,14 +340,14 @@ class IdealText:
 
 @cache
 def own_questions(language: str) -> tuple[IdealText, ...]:
-    """Return raggs' own questions, in the order of their file."""
+    """Return raggs' own queries, in the order of their file."""
     text = (files(__package__) / f"questions.{language}.txt").read_text(encoding="utf-8")
     rows = [line.split(" | ") for line in text.splitlines() if line and not line.startswith("#")]
     return tuple(IdealText(f"{language}/{at}", question, ideal, language) for at, (question, ideal) in enumerate(rows))
 
 
 def language_of(query: Query, usual: str) -> str:
-    """Return the language that a question specifies or, if it specifies none, the detected language."""
+    """Return the language that a query specifies or, if it specifies none, the detected language."""
     return query.language or detect_language(query.text, usual)
 
 
@@ -357,7 +357,7 @@ def usual_language(bench: Bench) -> str:
 
 
 def golden_questions(bench: Bench, language: str) -> tuple[IdealText, ...]:
-    """Return the golden set's questions of a language that have a relevant passage, with the best passage; by id.
+    """Return the golden set's queries of a language that have a relevant passage, with the best passage; by id.
 
     Raises:
         RaggsError: the golden set or the corpus is missing.
@@ -379,13 +379,13 @@ VERSION = 1  # version of the format of stored rows
 
 
 class CosineRow(ReportPart):
-    """Cosines under one condition, one per question, in the order of the questions."""
+    """Cosines under one condition, one per query, in the order of the queries."""
 
     values: tuple[float, ...]
 
 
 class Cosines:
-    """Measures the cosines of one embedder on the questions of one language."""
+    """Measures the cosines of one embedder on the queries of one language."""
 
     def __init__(
         self,
@@ -425,7 +425,7 @@ class Cosines:
                     self._vectors(NoiseCondition(level, spec, draw))
 
     def _mean(self, condition: NoiseCondition) -> Floats:
-        """Return the mean over the draws of noise, shape (questions,)."""
+        """Return the mean over the draws of noise, shape (queries,)."""
         draws = range(self._config.draws if condition.level else 1)
         drawn = [self._values(NoiseCondition(condition.level, condition.rewriter, draw)) for draw in draws]
         return np.asarray(np.mean(drawn, axis=0))
@@ -452,7 +452,7 @@ class Cosines:
         return CosineRow(values=tuple(round(float(each), 6) for each in products))
 
     def _vectors(self, condition: NoiseCondition) -> tuple[Vectors, Vectors]:
-        """Return the vectors of the ideal texts and of the questions, each of unit length."""
+        """Return the vectors of the ideal texts and of the queries, each of unit length."""
         queries = [
             (Query(qid=each.key, text=each.question, language=each.language), each.language) for each in self._ideals
         ]

@@ -3,7 +3,7 @@
 Ranked lists with scores at each precision come from dense retrieval, rerankers or run files. The rows of a list are in
 the order of the corpus, or of the lines of the file. The "oblivious" score is computed with equal scores in this order.
 A list of dense retrieval contains the best passages, and all others that tie with the last of them. A reranker's list
-contains all its candidates. The mean of each measure is computed at every cutoff. Values per question are computed at
+contains all its candidates. The mean of each measure is computed at every cutoff. Values per query are computed at
 one cutoff.
 """
 
@@ -53,7 +53,7 @@ from raggs.stats.score_precision import (
 
 
 class CurvePart(ReportPart):
-    """A measure at every cutoff, starting at 1, as the mean over the questions."""
+    """A measure at every cutoff, starting at 1, as the mean over the queries."""
 
     measure: str
     oblivious: tuple[Number, ...] = Field(description="score with ties in the order of the file")
@@ -63,7 +63,7 @@ class CurvePart(ReportPart):
 
 
 class TiedPart(ReportPart):
-    """A measure at the selected cutoff, as the mean over the questions, with 95% intervals."""
+    """A measure at the selected cutoff, as the mean over the queries, with 95% intervals."""
 
     measure: Annotated[str, Column("measure")]
     oblivious: Annotated[Number, Column("file order", "score")]
@@ -182,7 +182,7 @@ class PrecisionRow(ReportPart):
     expected: tuple[tuple[Number, ...], ...]
 
 
-QUERIES = 64  # questions processed at a time
+QUERIES = 64  # queries processed at a time
 PASSAGES = 65_536
 
 
@@ -207,7 +207,7 @@ class PrecisionLists:
 
 @dataclass(frozen=True)
 class JudgedQueries:
-    """The judged questions, their languages, and the passages to search."""
+    """The judged queries, their languages, and the passages to search."""
 
     texts: Mapping[str, str]
     languages: Mapping[str, str]
@@ -216,10 +216,10 @@ class JudgedQueries:
 
 
 def asked_of(bench: Bench) -> JudgedQueries:
-    """Return the judged questions of the golden set, without rewriting, and the passages of its corpus.
+    """Return the judged queries of the golden set, without rewriting, and the passages of its corpus.
 
     Raises:
-        RaggsError: no question is judged, or the corpus is not local.
+        RaggsError: no query is judged, or the corpus is not local.
     """
     store = bench.store("--run FILE")
     judged = set(bench.judgments.qrels.qids)
@@ -238,7 +238,7 @@ def dense(bench: Bench, embedder: Embedder, asked: JudgedQueries, depth: int) ->
     """Yield the lists of dense retrieval at each precision.
 
     Raises:
-        DataError: the embedder returns no vector for any question.
+        DataError: the embedder returns no vector for any query.
     """
     matrix = bench.workspace.vectors(asked.store, embedder).vectors
     questions = embedder.embed_queries(list(asked.texts.values()))
@@ -253,7 +253,7 @@ def dense(bench: Bench, embedder: Embedder, asked: JudgedQueries, depth: int) ->
 def _rows(
     questions: Vectors, matrix: Vectors, regime: PrecisionRegime, depth: int
 ) -> Iterator[tuple[np.ndarray, Vectors]]:
-    """Yield positions and scores of each question's list; the list is empty if the question's vector is zero."""
+    """Yield positions and scores of each query's list; the list is empty if the query's vector is zero."""
     for start in range(0, len(questions), QUERIES):
         some = questions[start : start + QUERIES]
         scores = np.empty((len(some), len(matrix)), dtype=np.float32)
@@ -328,10 +328,10 @@ def lists_of_file(system: NamedSystem, form: ScoreForm, numbers: Vectors) -> Ite
 
 
 def check_queries_known(system: NamedSystem, judgments: Judgments) -> None:
-    """Check that the lists are for the judged questions and passages.
+    """Check that the lists are for the judged queries and passages.
 
     Raises:
-        DataError: none of the questions is judged, or hardly any list contains a judged passage.
+        DataError: none of the queries is judged, or hardly any list contains a judged passage.
     """
     if not set(system.run.qids) & set(judgments.qrels.qids):
         raise DataError(

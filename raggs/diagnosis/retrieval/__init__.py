@@ -114,14 +114,14 @@ def _questions(found: RetrievalFindings) -> Section:
 
 
 OWN_CORPUS = "First pass run files over the golden set's corpus: --run NAME=FILE."
-EXAMPLES = 5  # maximum number of example questions per trait
-MAX_WORST_QUESTIONS = 20  # maximum number of failing questions shown
+EXAMPLES = 5  # maximum number of example queries per trait
+MAX_WORST_QUESTIONS = 20  # maximum number of failing queries shown
 
 
 def put_together(
     measured: RetrievalMeasurements, known: QuestionFacts, asked: RetrievalOptions, failing: float
 ) -> RetrievalFindings:
-    """Return all findings: systems, traits, results of the rules, and failing questions."""
+    """Return all findings: systems, traits, results of the rules, and failing queries."""
     questions = [known.asked.get(qid, AnsweredQuery("")) for qid in measured.qids]
     traits = traits_of(questions, known.weights)
     systems = _systems(measured, asked.seed, failing)
@@ -167,7 +167,7 @@ def _systems(measured: RetrievalMeasurements, seed: int, failing: float) -> tupl
 
 
 def _traits(system: str, measured: RetrievalMeasurements, traits: Sequence[Trait], seed: int) -> Iterator[TraitPart]:
-    """Yield the traits that enough questions have and enough lack, sorted by difference, the largest loss first."""
+    """Yield the traits that enough queries have and enough lack, sorted by difference, the largest loss first."""
     values = measured.values[system]
     defined = np.isfinite(values)
     told = [
@@ -240,7 +240,7 @@ def _verdict(
     measure: str,
     failing: float,
 ) -> str:
-    """Return how many questions of the best system fail, which questions fail most, and the first recommended
+    """Return how many queries of the best system fail, which queries fail most, and the first recommended
     change.
     """
     best = systems[0]
@@ -280,7 +280,7 @@ class RetrievalConfig(DiagnosisConfig):
 
 
 class RetrievalDiagnosis(Diagnosis[RetrievalFindings]):
-    """Show which questions fail, what they have in common, and what to change."""
+    """Show which queries fail, what they have in common, and what to change."""
 
     Config = RetrievalConfig
     Result = RetrievalFindings
@@ -320,7 +320,7 @@ class RetrievalDiagnosis(Diagnosis[RetrievalFindings]):
         return ("run files are scored; no model is called",)
 
     def measure(self, bench: Bench) -> RetrievalFindings:
-        """Score the systems, read the questions, and compare the questions with and without each trait."""
+        """Score the systems, read the queries, and compare the queries with and without each trait."""
         asked, judgments = self._asked(bench), self._judgments(bench)
         known = read_questions(bench, judgments.qrels.scale.relevant)
         if self.config.values is not None:
@@ -337,7 +337,7 @@ class RetrievalDiagnosis(Diagnosis[RetrievalFindings]):
         return found.systems[0].questions
 
     def sections(self, found: RetrievalFindings) -> tuple[Section, ...]:
-        """Return the tables: findings, traits, systems, questions."""
+        """Return the tables: findings, traits, systems, queries."""
         systems = Section("Systems", (), self.main_table(found))
         return (_showing_findings(found), _showing_traits(found), systems, _questions(found))
 

@@ -1,14 +1,14 @@
 """Findings and measurements of the diagnosis of retrieval. An undefined number is null.
 
-Each system is scored once. The result is its values of the measure, and the quantities that rules use, per question. A
+Each system is scored once. The result is its values of the measure, and the quantities that rules use, per query. A
 system is a run file, a retriever of the golden set's run, or the values of an earlier `raggs eval`. Such values contain
 no lists, so the only rules that apply to them are those on changes against the baseline.
 
 Each rule for lists is a row of a table: its conditions, its sentence, and the recommended change. Quantities are means
-over questions: losses in units of the measure, shares of ranks or of relevant passages, changes against the baseline,
+over queries: losses in units of the measure, shares of ranks or of relevant passages, changes against the baseline,
 and logarithmic length ratios in doublings. To add a rule, add a row with quantities that `measure_lists` returns.
 
-Questions and their relevant passages are read from the golden set, and from its corpus if given. Word frequencies are
+Queries and their relevant passages are read from the golden set, and from its corpus if given. Word frequencies are
 counted over at most `SAMPLE` passages, spread evenly over the corpus. Without a corpus, they are counted over the
 pooled passages that have texts. If the corpus is on a server, only the passages that are needed are fetched.
 """
@@ -62,7 +62,7 @@ from raggs.stats.retrieval_traits import (
 from raggs.sweeps.world import refuse_foreign
 
 DOUBT = "?"
-WIDTH = 70  # maximum characters of a question in a table
+WIDTH = 70  # maximum characters of a query in a table
 
 
 class RetrievalSystemPart(ReportPart):
@@ -79,12 +79,12 @@ class RetrievalSystemPart(ReportPart):
 
     @property
     def failures(self) -> Annotated[str, Column("below {failing}")]:
-        """Number of failing questions, and the interval of their share."""
+        """Number of failing queries, and the interval of their share."""
         return f"{self.failing} of {self.questions} [{self.failing_low:.0%}, {self.failing_high:.0%}]"
 
 
 class TraitPart(ReportPart):
-    """Comparison of the questions that have a trait with the questions that do not, for one system."""
+    """Comparison of the queries that have a trait with the queries that do not, for one system."""
 
     system: Annotated[str, Column("system")]
     kind: str = Field(description="kind of the property: numbers, length, language, section, ...")
@@ -113,12 +113,12 @@ class TraitPart(ReportPart):
 
     @property
     def held(self) -> Annotated[str, Column("with")]:
-        """Mean score and number of the questions with the trait."""
+        """Mean score and number of the queries with the trait."""
         return f"{self.having_mean:z.4f} ({self.having})"
 
     @property
     def lacked(self) -> Annotated[str, Column("without")]:
-        """Mean score and number of the questions without the trait."""
+        """Mean score and number of the queries without the trait."""
         return f"{self.lacking_mean:z.4f} ({self.lacking})"
 
     @property
@@ -133,7 +133,7 @@ class TraitPart(ReportPart):
 
 
 class UndeterminedTraitPart(ReportPart):
-    """A trait that cannot be tested because too few questions have it, or too few lack it."""
+    """A trait that cannot be tested because too few queries have it, or too few lack it."""
 
     name: str
     having: int
@@ -141,7 +141,7 @@ class UndeterminedTraitPart(ReportPart):
 
 
 class EvidencePart(ReportPart):
-    """Mean over questions of a quantity that a rule uses."""
+    """Mean over queries of a quantity that a rule uses."""
 
     quantity: str
     mean: float
@@ -165,7 +165,7 @@ class FindingPart(ReportPart):
 
 
 class FailingQuestionPart(ReportPart):
-    """A question on which the best system fails."""
+    """A query on which the best system fails."""
 
     qid: Annotated[str, Column("question")]
     text: str
@@ -174,12 +174,12 @@ class FailingQuestionPart(ReportPart):
 
     @property
     def shared(self) -> Annotated[str, Column("properties")]:
-        """Kinds of the question's traits, as text."""
+        """Kinds of the query's traits, as text."""
         return ", ".join(self.traits)
 
     @property
     def shortened(self) -> Annotated[str, Column("text")]:
-        """Text of the question, shortened for a table."""
+        """Text of the query, shortened for a table."""
         return shorten(self.text, WIDTH)
 
 
@@ -297,7 +297,7 @@ class RetrievalOptions:
     """Options of the measurement.
 
     Attributes:
-        measure: measure that defines which questions fail; higher values are better.
+        measure: measure that defines which queries fail; higher values are better.
         pool: number of first passages of a list that count as a system's candidates.
         baseline: name of the system that the other systems are compared with; None for the first system.
         seed: random seed of the intervals.
@@ -324,8 +324,8 @@ class RetrievalMeasurements:
     """Measurements of all systems.
 
     Attributes:
-        qids: ids of the questions, sorted.
-        values: values of the measure by system, shape (questions,).
+        qids: ids of the queries, sorted.
+        values: values of the measure by system, shape (queries,).
         one, two, against: quantities that the rules use: by system, by pair of systems, and by system against the
             baseline.
         notes: notes for the reader.
@@ -392,7 +392,7 @@ def measure_lists(
         letters: length of passages in characters; passages of unknown length are missing.
 
     Raises:
-        UsageError, NotFoundError, DataError: a system cannot be read, or is for other questions or passages.
+        UsageError, NotFoundError, DataError: a system cannot be read, or is for other queries or passages.
     """
     systems = list(open_systems(list(specs)))
     scored = dict.fromkeys((asked.measure.name, f"ndcg@{asked.k}", f"recall@{asked.k}", asked.deep))
@@ -501,16 +501,16 @@ def _column(report: EvalReport, qids: Sequence[str], system: str, measure: str) 
 
 
 SAMPLE = 10_000  # maximum number of passages whose words are counted
-ANSWERS = 20  # maximum number of relevant passages that are used per question, the best first
+ANSWERS = 20  # maximum number of relevant passages that are used per query, the best first
 TITLE_SEPARATOR = " > "  # separates the titles of a section path
 
 
 @dataclass(frozen=True)
 class QuestionFacts:
-    """Properties of the questions.
+    """Properties of the queries.
 
     Attributes:
-        asked: each question with its relevant passages, by id.
+        asked: each query with its relevant passages, by id.
         letters: length of passages in characters.
         weights: document frequencies of words.
         words: description of the texts in which words were counted; empty if there are none.
@@ -523,7 +523,7 @@ class QuestionFacts:
 
 
 def read_questions(bench: Bench, relevant: int) -> QuestionFacts:
-    """Return the properties of the questions.
+    """Return the properties of the queries.
 
     Args:
         bench: gives access to the golden set and the corpus.
@@ -551,9 +551,9 @@ def read_questions(bench: Bench, relevant: int) -> QuestionFacts:
 
 
 def _with_question_texts(views: list[QuestionView], bench: Bench) -> list[QuestionView]:
-    """Return the questions, with texts from the configured queries if the golden set contains none.
+    """Return the queries, with texts from the configured queries if the golden set contains none.
 
-    If a question has no text, traits of its wording are unknown.
+    If a query has no text, traits of its wording are unknown.
     """
     if all(view.text for view in views):
         return views
@@ -575,7 +575,7 @@ def _best_passages(view: QuestionView, relevant: int) -> list[PassageView]:
 
 
 def _with_texts(views: Iterable[QuestionView], relevant: int, corpus: Passages) -> list[QuestionView]:
-    """Return the questions, with texts of relevant passages from the corpus if the golden set contains none."""
+    """Return the queries, with texts of relevant passages from the corpus if the golden set contains none."""
     kept = list(views)
     wanted = {each.doc_id for view in kept for each in _best_passages(view, relevant) if not each.text}
     texts = corpus.get(sorted(wanted)) if wanted else {}
