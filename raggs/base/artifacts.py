@@ -235,7 +235,8 @@ class Origin(Frozen):
     )
     how: CarryReason = Field(
         description="`unchanged`: same id and text. `moved`: same text, but another id or place. `kept`: the passage "
-        "was edited, but contains the judged text unchanged. `irrelevant`: grade 1, and no word of the query is new"
+        "was edited, but contains the judged text unchanged. `irrelevant`: the judged text has grade 1, and the new "
+        "text has no word of the query"
     )
 
 
@@ -418,8 +419,9 @@ class JudgeRecord(Validity, Record):
     )
     grades: tuple[Grade | None, ...] = Field(
         (),
-        description="the grades of all samples; `grade` is their lower median. If there is a `distribution` and no "
-        "`votes`, `grade` is its lower median",
+        description="the grades of all samples in which the judge did not abstain; null for a failed sample. `grade` "
+        "is their lower median, or null if more than half failed. If there is a `distribution` and no `votes`, `grade` "
+        "is its lower median",
     )
     votes: Mapping[str, tuple[Grade | None, ...]] = Field(
         default_factory=dict,
@@ -427,7 +429,8 @@ class JudgeRecord(Validity, Record):
     )
     reason: str = Field("", description="reason given by the judge, if any")
     judge: str = Field(
-        description="judge that gave the grade: name and model, or names of the annotators; empty if there is no answer"
+        description="judge that gave the grade: name and model, or names of the annotators; empty if no judge was "
+        "called or every judge abstained"
     )
     duplicate_of: str | None = Field(None, description="for a near-duplicate: id of the passage whose grade it has")
     skipped: str | None = Field(

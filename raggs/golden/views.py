@@ -301,7 +301,7 @@ class SheetPassage:
         sure: probability that the passage is better than the next one in the order; None for the last passage, and for
             passages that were not ranked.
         locked: whether the passage is locked above the next one.
-        below: ids of all passages that are locked below this passage.
+        below: ids of the passages that are locked below this passage.
         score, sigma: score and standard error of the ranking.
         pooled: fused rank of the passage in the pool.
         sources: rank of the passage in the list of each retriever.
