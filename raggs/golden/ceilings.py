@@ -53,7 +53,7 @@ def ceiling_findings(store: RunStore, lock: StageLock) -> Iterator[AuditFinding]
         for name in sorted(found.keys() | lock.ceilings.keys()):
             if found.get(name) != lock.ceilings.get(name):
                 yield AuditFinding(
-                    MANIFEST, None, f"stage {lock.stage}: the ceilings of {name} differ from its records"
+                    MANIFEST, None, f"stage {lock.stage}: the ceilings of {name} differ from those of the artifacts"
                 )
 
 

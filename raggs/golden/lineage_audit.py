@@ -172,7 +172,7 @@ def carried_findings(run: OpenedRun, lineage: Lineage) -> Iterator[AuditFinding]
     yield from found.listed()
     whole = all(name in run.manifest.stages for name in run.pipeline.order)
     if whole and lineage.counts != _counts(run):
-        yield AuditFinding(MANIFEST, None, "the counts of its lineage differ from its records")
+        yield AuditFinding(MANIFEST, None, "the counts in the lineage differ from those of the artifacts")
 
 
 def _counts(run: OpenedRun) -> object:

@@ -64,4 +64,4 @@ def test_an_audit_derives_them_again(tmp_path: Path) -> None:
 
     edit_manifest(other.run, forge, reseal=True)
     found = " ".join(call("audit", other.run, code=5).stdout.split())
-    assert "stage judge: the ceilings of dense differ from its records" in found
+    assert "stage judge: the ceilings of dense differ from those of the artifacts" in found
