@@ -364,7 +364,7 @@ def labels_in(folder: Path) -> tuple[Path, Path | None] | None:
     if len(known) > 1:
         names = " and ".join(path.relative_to(folder).as_posix() for path in known)
         raise DataError(
-            f"holds several files of labels: {names}",
+            f"contains several files of labels: {names}",
             where=folder,
             remedy=f"give the path of one, for example {known[0]}",
         )

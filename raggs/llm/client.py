@@ -100,7 +100,9 @@ def stored_key(folder: Path) -> bytes:
         ) from None
     if len(key) != KEY_BYTES:
         raise ProviderError(
-            f"holds {len(key)} bytes instead of {KEY_BYTES}", where=path, remedy="delete the file and run again"
+            f"contains {len(key)} bytes instead of {KEY_BYTES}",
+            where=path,
+            remedy="restore it from a copy, or delete it: answers to prompts with queries are then paid for again",
         )
     return key
 

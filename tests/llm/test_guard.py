@@ -69,7 +69,7 @@ def test_many_at_once_agree_on_one_key(tmp_path):
 
 def test_a_damaged_key_is_named(tmp_path):
     (tmp_path / KEY_FILE).write_bytes(b"short")
-    with pytest.raises(ProviderError, match=r"fence\.key: holds 5 bytes instead of 32 — delete"):
+    with pytest.raises(ProviderError, match=r"fence\.key: contains 5 bytes instead of 32 — restore it"):
         stored_key(tmp_path)
 
 

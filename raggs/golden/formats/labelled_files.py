@@ -331,7 +331,7 @@ def first_of(folder: Path, *names: str) -> Path | None:
         found = [folder / f"{name}{ending}" for ending in ("", ".gz")]
         found = [path for path in found if path.is_file() and path.stat().st_size]
         if len(found) > 1:
-            raise DataError(f"holds {name} and {name}.gz", where=folder, remedy="remove one of them")
+            raise DataError(f"contains {name} and {name}.gz", where=folder, remedy="remove one of them")
         if found:
             return found[0]
     return None

@@ -326,7 +326,7 @@ class TrecImporter(Importer):
         if len(found) > 1:
             names = " and ".join(each.name for each in found[:3])
             raise DataError(
-                f"holds several files of qrels: {names}", where=path, remedy=f"give the path of one: {found[0]}"
+                f"contains several files of qrels: {names}", where=path, remedy=f"give the path of one: {found[0]}"
             )
         return found[0] if found else None
 
