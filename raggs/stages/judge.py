@@ -22,12 +22,12 @@ calls.
 
 The group context effect and the position effect are estimated from the grades without further calls.
 
-The context effect compares samples, because a passage is in a different group in each sample. For each passage and
-sample, two deviations are computed: that of the grade from the passage's mean over the samples, and that of the mean
-grade of the rest of its group from the mean of this value over the samples. The effect is the slope of the first
-deviation on the second. If the judge grades each passage independently, the slope is 0. Positions are random, so the
-first and the last passage of a call are equally good on average. Groups and positions are recomputed from the records.
-Intervals use the jackknife over queries, because groups never span queries.
+The context effect compares samples, because a passage is usually in a different group in each sample. For each passage
+and sample, two deviations are computed: that of the grade from the passage's mean over the samples, and that of the
+mean grade of the rest of its group from the mean of this value over the samples. The effect is the slope of the first
+deviation on the second. If the judge grades each passage independently, the expected slope is 0. Positions are random,
+so the first and the last passage of a call are equally good on average. Groups and positions are recomputed from the
+records. Intervals use the jackknife over queries, because groups never span queries.
 """
 
 from __future__ import annotations
@@ -298,7 +298,7 @@ class JudgeStage(Stage[JudgeConfig]):
         return {"queries": services.causes("queries"), "judge": judge, **together, **services.causes("hygiene")}
 
     def by_query(self, config: JudgeConfig) -> bool:
-        return config.mode == "direct"  # batches take hours, so each contains all queries, and there are few
+        return config.mode == "direct"  # batches take hours, so raggs sends few of them, each with all queries
 
     def run(self, work: StageWork, config: JudgeConfig, services: Services) -> Iterator[JudgeRecord]:
         total, labels = len(services.queries), self.labels(config)

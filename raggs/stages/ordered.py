@@ -30,15 +30,15 @@ def run_ordered(
     """Process many items concurrently and yield the results in the order of the items.
 
     When an item is done, the next one starts, even if an earlier one is still running. One slow answer therefore blocks
-    other items only at the limits of `window`. The first error, in the order of the items, cancels all running items
-    and is raised.
+    other items only when a limit of `window` is reached. The first error, in the order of the items, cancels all
+    running items and is raised.
 
     Args:
         workspace: supplies the event loop and the allowed concurrency.
         size: returns how many calls an item requests at once.
         window: number of requested calls at which no further item starts (default: four times the allowed concurrency).
             The last item may exceed it. In addition, at most `MAX_HELD_WINDOWS` times as many items may be started but
-            not yet yielded. Both limits keep memory use constant for streams of any length.
+            not yet yielded. Both limits bound the memory use for streams of any length.
         holds: takes the number of unfinished items and returns whether the next item must wait. It is ignored if no
             item is unfinished.
     """

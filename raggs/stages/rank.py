@@ -3,7 +3,7 @@
 Orders given by humans come first. The ranker chooses rounds of batches, and the judge orders each batch. The ranker
 processes the answers in the order of the round, not of their arrival. Every answer is written to the journal
 at once. The ranker's state is computed from the journal (`raggs.stages.replay`). To resume, raggs replays the journal
-and requests only the missing answers.
+and requests only the missing and failed answers.
 
 If the budget is used up, each unfinished ranking ends with the available answers and records this as its stop reason.
 

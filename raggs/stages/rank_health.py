@@ -4,7 +4,8 @@
   batches of m passages, because the presentation order is shuffled.
 - Flip rate: share of pairs whose order changed when the judge saw the same passages again in another order. The engine
   repeats the least certain batches, so these pairs are close. A sound judge flips a third or more of them, and random
-  guessing flips half. Every judge flips half of them in a pool of ties, so a sharp judge gets no warning.
+  guessing flips half. In a pool of ties, every judge flips about half of them, so a judge of high sharpness gets no
+  warning about flips.
 - Cycle rate: share of cyclic triples (A over B over C over A) among the triples whose three pairs all have a majority.
 - Invalid rate: share of requested batches to which the judge gave no order.
 - Sharpness, echo and position bias: estimates of the ranking engine. The error correlation (`echo`) should be close

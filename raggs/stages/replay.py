@@ -1,8 +1,8 @@
 """Compute a query's ranking from its pool and its journal. The rank stage, audits and explanations share this code.
 
 The state of a ranking is a fold over its journal. `RankingProcess` is this fold: it yields rounds of batches and takes
-their answers. The rank stage answers each round from the journal and calls the judge for missing answers. `replay` uses
-only the journal and reports what is missing.
+their answers. The rank stage answers each round from the journal and calls the judge for missing and failed answers.
+`replay` uses only the journal and reports what is missing.
 
 `JudgedBatches` answers the batches of one query from the journal, an earlier version of the set, or the judge. A new
 answer is written to the journal before it is used.

@@ -169,7 +169,7 @@ def _headline(
 
 def _rivals(report: SweepReport, names: Mapping[str, str], chars: int | None) -> Iterator[str]:
     """Yield the systems that are chosen in nearly all resamples, together with the choice, each with its share of the
-    resamples. Equal systems are one.
+    resamples. Equal systems count as one.
     """
     for name, share in _rival_shares(report, names).items():
         yield f"{_shorten(name, chars)} ({share:.0%})"

@@ -239,7 +239,7 @@ def _milliseconds(step: TimedStep, record: EmbedRecord) -> float:
 
 
 class StepTimer:
-    """Timer of steps, each timed once for all systems that share it.
+    """Timer of steps. In each round, a step is timed once for all systems that share it.
 
     Args:
         world, parts: context and parts of the sweep.
@@ -280,11 +280,11 @@ class StepTimer:
 
     @property
     def timed(self) -> int:
-        """Return the largest number of queries that are called only to measure time."""
+        """Maximum number of queries for which a provider is called only to measure its latency."""
         return len(self._sample()[:PROBES])
 
     def probes(self, system: RetrievalStack) -> Iterator[tuple[str, str, int]]:
-        """Return the calls that only measure the latency of a provider, because all answers are cached: description,
+        """Yield the calls that only measure the latency of a provider, because no latency of it is stored: description,
         model and number of calls.
         """
         for key, _, what, stage, model in self._paid(system):

@@ -6,16 +6,16 @@ request is ``{"id", "mailbox", "ask", ...}``; a message without an id needs no a
 process. A worker stops if its shard is no longer wanted: when a client disappears, dask cancels its shards at once. A
 worker also stops if it gets no message from the client for `SILENCE_S` seconds.
 
-`JudgeServer` answers the workers. Workers call no judge whose calls cost money and do not write the journal: they send
-both to `JudgeServer`. A judge that is not `central` judges in the workers. Messages arrive in dask's thread and are
-processed in the run's event loop, which also has the judge, its budget, its rate limits and its cache. An error of the
-judge that must stop the run is raised in the client; workers never see it. If the budget may run out, the client limits
-how many queries are graded at the same time, as in a local run.
+`JudgeServer` answers the workers. If a judge is `central`, for example because its calls cost money, workers send its
+requests to `JudgeServer` instead of calling it. They also send new journal entries to `JudgeServer`. Messages arrive in
+dask's thread and are processed in the run's event loop, which also has the judge, its budget, its rate limits and its
+cache. An error of the judge that must stop the run is raised in the client; workers never see it. If the budget may run
+out, the client limits how many queries are graded at the same time, as in a local run.
 
 `split` distributes queries over shards by a hash of their ids, as files in the run's folder. The inputs of a shard are
 the lines of its queries, in the order of the artifact. Each output file of a worker is written completely or not at
-all. Inputs and outputs are streamed, so memory use does not grow with the number of queries. All workers must be
-able to access the folder of the shards. The folder is deleted when the stage ends.
+all. Inputs and outputs are streamed: the client keeps only ids and positions in memory. All workers must be able to
+access the folder of the shards. The folder is deleted when the stage ends.
 
 `QueryTurns` decides which queries workers may start when the budget may not cover all of them. A partly graded query is
 unusable until its remaining calls are paid for; `raggs.stages.base` limits how many queries may be partly graded. A

@@ -4,7 +4,8 @@
 - All vectors in `embed.jsonl` have the embedder and the dimension that the lock of embed names.
 - `retrieve.jsonl` contains only known queries and configured retrievers. The ranks of each list are 1 to n, and n is at
   most the retriever's depth.
-- Each lock names the type of its components twice: in its parameters and in the components.
+- The locks of embed, retrieve and judge name the types of their components twice: in the parameters and in the
+  components.
 - The name of a judge that calls models contains the names of these models. No two stages claim the same lines of the
   ledger.
 

@@ -53,8 +53,8 @@ class LockedJudgments(Frozen):
 
 
 class LockDefinitions(Frozen):
-    """The part of a lock that does not depend on files: judgments and measures. Both fields are null if nothing was
-    judged.
+    """The part of a lock that does not depend on files: judgments and measures. Without judgments, `judgments` is null.
+    For a run of `raggs questions`, both fields are null.
     """
 
     judgments: LockedJudgments | None = None

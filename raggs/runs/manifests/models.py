@@ -100,7 +100,7 @@ class StageLock(Frozen):
     judge: str | None = Field(
         None, description="name of the judge that was called, as in the records; null if no judge was called"
     )
-    cost: Spending = Field(Spending(), description="cost of the stage's latest attempt")
+    cost: Spending = Field(Spending(), description="cost of the attempt that finished the stage")
     health: Health | None = Field(
         None,
         description="health of the judge: statistics of its grades (judge stage) or orders (rank stage)",
@@ -115,7 +115,7 @@ class StageLock(Frozen):
     versions: Mapping[str, str | None] = Field(default_factory=dict)
     booked: tuple[int, int] | None = Field(
         None,
-        description="start and end byte of the lines in llm.ledger.jsonl that record the calls of the latest attempt",
+        description="start and end byte of the lines in llm.ledger.jsonl that record the calls of this attempt",
     )
     answerers: Mapping[str, LockedAnswerer] = Field(
         default_factory=dict, exclude_if=not_, description="models that answered, with the same keys as in the records"

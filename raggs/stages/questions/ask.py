@@ -1,4 +1,4 @@
-"""Stage 2: generate a question for each window, with the excerpts that answer it.
+"""Stage 2: generate a question for each line of sample.jsonl, with the excerpts that answer it.
 
 Questions are generated in rounds. Questions of the same round are about different first windows and are generated
 independently. The generator sees the questions of earlier rounds, or a sample if there are many, so that it does not
