@@ -220,8 +220,8 @@ class JudgeConfig(Settings):
         0.0,
         ge=0,
         le=1,
-        description="hidden control items (canaries) for the judge, as a share of its judgments, with at least "
-        "one of each kind. With group, context effects are measured too. The results only appear in "
+        description="hidden control items (canaries) for the judge, as a share of its judgments, but at least "
+        "six, if possible one of each kind. With group, context effects are measured too. The results only appear in "
         "the judge's health statistics; 0: none",
     )
     gate: Effort[JudgeGate] = JudgeGate()

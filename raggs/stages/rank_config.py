@@ -19,7 +19,7 @@ from raggs.stages.replay import KeptPool, RankingProcess, part_pool
 from raggs.stages.waves import SetBudget
 
 DEFAULT_MAX_CALLS = 80
-# Limit of one query if all queries share a budget: about three times the average of a query.
+# Limit of one query if all queries share a budget: three times `DEFAULT_MAX_CALLS`.
 DEFAULT_SHARED_MAX_CALLS = 240
 # Settings that decide how many rounds follow, not what they contain; carried orders are part of the state themselves.
 NOT_OF_THE_COURSE = frozenset(("budget", "min_best_grade", "carry"))

@@ -8,7 +8,7 @@ are met:
 - On the primary measure, the interval of the mean difference over queries is inside the margin on both sides. This is
   the verdict "equivalent" of `raggs eval`.
 - On each other deciding measure, the lower bound of the interval is inside the margin: the system may be better, but
-  not worse.
+  not worse by more than the margin.
 
 If an interval is wider, the comparison is inconclusive, and the better mean decides. With too few queries for a
 verdict, no system is equivalent to another.
@@ -60,7 +60,7 @@ class EquivalentSystems:
     Args:
         quality: the deciding measures, primary first.
         values: by system and measure, a value for each judged query; NaN if not defined.
-        margin: mean differences from -margin to margin count as no difference, in the unit of the measures.
+        margin: margin of equivalence, in the unit of the measures: intervals are compared with -margin and margin.
         confidence: of the intervals.
         seed: random seed of the bootstrap.
     """

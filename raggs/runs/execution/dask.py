@@ -1,7 +1,8 @@
 """Run shards of queries on the workers of a dask.distributed cluster.
 
 Workers need access to the workspace, and to the files that the judge and retrievers refer to, on a file system shared
-with the client. The client is the process that was started by the user, and the only one that writes the run. It splits
+with the client. The client is the process that was started by the user. Only the client writes artifacts, the journal,
+the ledger and the manifest. It splits
 the queries into shards, calls the judge for the workers (`JudgeServer`), and merges the results by query id. The
 artifacts therefore have the same bytes as in a local run. If a worker dies, dask gives its shard to another worker,
 which reuses the journal entries and cached answers of the first worker.

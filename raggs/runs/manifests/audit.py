@@ -20,9 +20,9 @@ the judge's health, names of the judge) are collected for `lock_findings`.
 
 `lock_findings` and the functions below it check the contents of each lock. A lock's fingerprint is the hash of its
 components. Its input hashes are the output hashes of the earlier stages. Its parameters are equal to those in its
-components and in the configuration. Failures and the judge's health are computed again from the records. The cost is
-the sum of the ledger lines that were written while the stage ran. Counts are compared exactly, and amounts of money to
-the precision of the ledger.
+components and in the configuration, as far as results depend on them. Failures and the judge's health are computed
+again from the records. The cost is the sum of the ledger lines that were written while the stage ran. Counts are
+compared exactly, and amounts of money to the precision of the ledger.
 """
 
 from __future__ import annotations

@@ -131,16 +131,14 @@ def read_lock(path: Path) -> tuple[GoldenLock, str]:
     """Return a lock and its text.
 
     Raises:
-        NotFoundError: the file is missing.
+        NotFoundError: the file is missing or cannot be read.
         DataError: the lock is damaged.
     """
     try:
         text = regular_file(path).read_text(encoding="utf-8")
         return GoldenLock.model_validate_json(text), text
     except OSError as error:
-        raise NotFoundError(
-            "the lock file does not exist", where=path, remedy="create it with raggs audit SET --write-lock FILE"
-        ) from error
+        raise _unreadable("lock", path, error, "create it with raggs audit SET --write-lock FILE") from error
     except ValidationError as error:
         raise DataError(first_fault(error), where=path, remedy="restore it, or write it again") from error
     except UnicodeDecodeError as error:
@@ -329,9 +327,14 @@ def _read(path: Path) -> bytes:
     try:
         return regular_file(path).read_bytes()
     except OSError as error:
-        raise NotFoundError(
-            "the key file does not exist", where=path, remedy="create a key with raggs keygen FILE"
-        ) from error
+        raise _unreadable("key", path, error, "create a key with raggs keygen FILE") from error
+
+
+def _unreadable(kind: str, path: Path, error: OSError, remedy: str) -> NotFoundError:
+    if isinstance(error, FileNotFoundError):
+        return NotFoundError(f"the {kind} file does not exist", where=path, remedy=remedy)
+    told = f"the {kind} file cannot be read ({error.strerror})"
+    return NotFoundError(told, where=path, remedy="pass a file that you may read")
 
 
 def _no_key(path: Path, kind: str) -> DataError:

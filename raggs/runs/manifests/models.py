@@ -64,7 +64,9 @@ class LockedAnswerer(Answerer):
 
 
 def snapshots(answerers: Iterable[LockedAnswerer]) -> dict[str, dict[str, int]]:
-    """Return the number of answers by the requested model, and within that by the model name stated in the answers."""
+    """Return, for each requested model, the number of answers by the model name that they state. Answers without a
+    model name are not counted.
+    """
     found: dict[str, dict[str, int]] = {}
     for each in answerers:
         if each.model is not None:

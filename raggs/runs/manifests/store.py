@@ -451,16 +451,19 @@ class RunStore:
         """Return the manifest on disk.
 
         Raises:
-            NotFoundError: the directory contains no run.
+            NotFoundError: the directory contains no run, or its manifest cannot be read.
             DataError: the manifest is damaged, or from another version of raggs.
         """
         path = self.folder / MANIFEST
         try:
             data = regular_file(path).read_bytes()
-        except OSError as error:
+        except (FileNotFoundError, NotADirectoryError) as error:
             raise NotFoundError(
                 "no run here", where=self.folder, remedy=f"create a run with {self._pipeline.command}"
             ) from error
+        except OSError as error:
+            told = f"cannot be read ({error.strerror})"
+            raise NotFoundError(told, where=path, remedy="check that it is a file that you may read") from error
         raw = _content(data, path)
         if raw.get("schema_version") not in (None, SCHEMA):
             raise DataError(

@@ -18,8 +18,9 @@ from support.project import Project, make_project
 from raggs.app.audit import audit
 from raggs.app.export import export_run
 from raggs.app.run import run
-from raggs.base.errors import RaggsError
+from raggs.base.errors import NotFoundError, RaggsError
 from raggs.runs.manifests.explain import explain
+from raggs.runs.manifests.goldenlock import read_lock
 from raggs.runs.manifests.models import LedgerMark, RunManifest
 from raggs.runs.manifests.open_run import open_run
 from raggs.runs.manifests.store import sealed
@@ -210,3 +211,15 @@ def test_a_number_that_is_no_text_is_a_finding_where_it_stands(broken: Project) 
     edit_manifest(broken.run, at("stages", "rank", "params", "top", value="ten"))
     found = [str(finding) for finding in audit(broken.run).findings]
     assert any("stage rank has invalid parameters in the manifest: top" in each for each in found), found
+
+
+def test_a_manifest_or_lock_that_exists_but_cannot_be_read_is_not_called_missing(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").mkdir()
+    with pytest.raises(NotFoundError, match=r"manifest.json: cannot be read \("):
+        open_run(tmp_path)
+    with pytest.raises(NotFoundError, match=r"the lock file cannot be read \("):
+        read_lock(tmp_path)
+    with pytest.raises(NotFoundError, match="the lock file does not exist"):
+        read_lock(tmp_path / "golden.lock")
+    with pytest.raises(NotFoundError, match="no run here"):
+        open_run(tmp_path / "none")
