@@ -1,7 +1,8 @@
 """Hold the language of docs, docstrings, comments and messages: terms of the field, plain sentences.
 
 ``python tests/test_words.py PATH…`` prints every match below a file or folder. ``python tests/test_words.py --write``
-writes the allowances; they can only fall.
+writes the allowances; they can only fall. ``python tests/test_words.py --sample SEED [NUMBER]`` prints random sentences
+for readers (see CONTRIBUTING.md).
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import ast
 import io
 import json
+import random
 import re
 import sys
 import tokenize
@@ -338,10 +340,29 @@ def test_few_sentences_of_the_docs_have_a_semicolon() -> None:
     assert sum(";" in each.text for each in found) / len(found) <= MAX_SEMICOLONS
 
 
+READERS_SHARES: dict[Kind, float] = {"docs": 0.4, "docstring": 0.35, "message": 0.2, "comment": 0.05}
+
+
+def sample(seed: int, number: int) -> list[Sentence]:
+    """Return random sentences, with a fixed share of each kind, in random order."""
+    found = [each for path in files() for each in sentences(path)]
+    draw = random.Random(seed)
+    drawn = [
+        each
+        for kind, share in READERS_SHARES.items()
+        for each in draw.sample([each for each in found if each.kind == kind], round(share * number))
+    ]
+    return draw.sample(drawn, len(drawn))
+
+
 def main(arguments: list[str]) -> None:
-    """Print matches, or write allowances."""
+    """Print matches or a sample, or write allowances."""
     if arguments == ["--write"]:
         ALLOWANCES.write_text(json.dumps(count(), indent=0, sort_keys=True) + "\n", encoding="utf-8")
+    elif arguments[:1] == ["--sample"]:
+        seed, number = (*map(int, arguments[1:]), 100)[:2]
+        for place, each in enumerate(sample(seed, number), start=1):
+            print(f"{place}. [{each.kind}] {each.path}:{each.line}\n   {each.text}")
     elif arguments == ["--summary"]:
         for kind in ("docs", "docstring", "message", "comment"):
             all_of_kind = [each for path in files() for each in sentences(path) if each.kind == kind]
