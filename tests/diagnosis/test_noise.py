@@ -158,8 +158,8 @@ def _mean_cosine(ideals: Any) -> float:
 def test_a_forecast_counts_questions_and_searches(tmp_path: Path) -> None:
     request = DiagnoseRequest("noise", golden=world(tmp_path), settings=SMALL, out=tmp_path / "out")
     first, second = forecast_diagnosis(request).what
-    assert first == "120 questions, 2 rewriters, 1 embedder by cosine"
-    assert second == "96 questions searched by lexical, dense and hybrid search"
+    assert first == "120 queries, 2 rewriters, 1 embedder by cosine"
+    assert second == "96 queries searched by lexical, dense and hybrid search"
 
 
 @pytest.mark.parametrize(

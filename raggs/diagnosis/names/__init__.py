@@ -91,7 +91,7 @@ def _bases(found: NamesFindings) -> Section:
     read = "after Unicode normalisation" if found.cleaned else "without Unicode normalisation"
     first = found.subjects[0]
     drawn = (
-        f"{plural(first.questions, 'question')} per language, {plural(first.runs, 'run')}; names of {found.source}: "
+        f"{plural(first.questions, 'query')} per language, {plural(first.runs, 'run')}; names of {found.source}: "
         f"{names}; texts are embedded {read}."
     )
     return Section(
@@ -107,7 +107,7 @@ def _searched(end: EndToEnd, subjects: Sequence[SubjectPart]) -> Section:
     if end.note is not None:
         return Section(title, (end.note,))
     told = [
-        f"{end.questions:,} of {plural(end.judged, 'judged question')} contain names that occur in the corpus; "
+        f"{end.questions:,} of {plural(end.judged, 'judged query')} contain names that occur in the corpus; "
         f"dense search in {plural(end.passages, 'passage')}."
     ]
     probed = list(dict.fromkeys(each.language for each in subjects))

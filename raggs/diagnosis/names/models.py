@@ -131,7 +131,7 @@ class MarginPart(ReportPart):
     sd: Number = Field(description="standard deviation over repetitions")
     run_low: Number = Field(description="95% interval over repetitions")
     run_high: Number
-    low: Number = Field(description="95% interval over resampled questions")
+    low: Number = Field(description="95% interval over resampled queries")
     high: Number
     count: int = Field(description="number of test cases with a value")
 
@@ -247,7 +247,7 @@ class PredictionPart(ReportPart):
     spearman: Number = Field(
         description="rank correlation between the changes of name margin and metric, over perturbers and embedders"
     )
-    low: Number = Field(description="95% interval over resampled questions of the golden set")
+    low: Number = Field(description="95% interval over resampled queries of the golden set")
     high: Number
     points: int
 

@@ -224,7 +224,7 @@ class RerankerScorer(NameScorer):
         for scores in run_ordered(self._bench.workspace, bundles, self._scores):
             found.append(scores)
             if len(found) % 100 == 0 or len(found) == len(bundles):
-                self._bench.hear(BuildProgress(f"questions scored by {self.name}", len(found), len(bundles)))
+                self._bench.hear(BuildProgress(f"queries scored by {self.name}", len(found), len(bundles)))
         return np.array(found).reshape(len(runs), len(runs[0]), len(ROLES))
 
     async def _scores(self, bundle: Bundle) -> list[float]:
@@ -454,7 +454,7 @@ def perturb_golden(
             # whether the measure is defined depends only on the grades
             differences.append((after - before)[np.isfinite(before)])
             done, total = place * len(perturbers) + at, len(bench.embedders) * len(perturbers)
-            bench.hear(BuildProgress("searches of perturbed questions", done, total))
+            bench.hear(BuildProgress("searches of perturbed queries", done, total))
     told = _prediction(changes, differences, bench.seed)
     return found.model_copy(update={"changes": tuple(changes), "prediction": told})
 

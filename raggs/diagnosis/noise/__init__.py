@@ -102,7 +102,7 @@ def _search_sections(found: NoiseFindings) -> Iterator[Section]:
         yield Section("Retrieval with noise", (found.untold,))
         return
     others = f"; {found.strange} in other languages omitted" if found.strange else ""
-    told = f"{plural(found.searched, 'question')} of the golden set, unchanged and with noise{others}."
+    told = f"{plural(found.searched, 'query')} of the golden set, unchanged and with noise{others}."
     ends = {(part.system, part.measure, part.level, part.rewriter): part for part in found.ends}
 
     def beside(title: str, form: NumberForm, name: str, rewriter: str, level: int | None = None) -> ColumnSpec:
@@ -335,8 +335,8 @@ class NoiseDiagnosis(Diagnosis[NoiseFindings]):
         noisy = (len(config.levels) - 1) * config.draws + 1
         tried = plural(len(config.rewriters), "rewriter")
         return (
-            f"{plural(count * noisy, 'question')}, {tried}, {plural(len(bench.embedders), 'embedder')} by cosine",
-            untold or f"{plural(searches, 'question')} searched by lexical, dense and hybrid search",
+            f"{plural(count * noisy, 'query')}, {tried}, {plural(len(bench.embedders), 'embedder')} by cosine",
+            untold or f"{plural(searches, 'query')} searched by lexical, dense and hybrid search",
         )
 
     def measure(self, bench: Bench) -> NoiseFindings:

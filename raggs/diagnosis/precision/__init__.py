@@ -252,7 +252,7 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFindings]):
         bench.count_vectors(texts, stored=True)
         bench.count_reranking(texts, self.config.candidates)
         names = ", ".join((*bench.embedders, *bench.rerankers))
-        return (f"{len(texts):,} questions over {len(asked.store):,} passages by {names}, at three precisions",)
+        return (f"{len(texts):,} queries over {len(asked.store):,} passages by {names}, at three precisions",)
 
     def measure(self, bench: Bench) -> PrecisionFindings:
         """Measure each system at each precision, and combine the results."""

@@ -457,7 +457,7 @@ def baseline_of(systems: Sequence[str], named: str | None) -> str:
 
 
 MeasureValues = Callable[[str], Floats]
-"""Returns a system's values of a measure, one per question; NaN if undefined."""
+"""Returns a system's values of a measure, one per query; NaN if undefined."""
 
 
 def _of_one(study: Study, hits: Hits, losing: MeasureSpec, asked: RetrievalOptions, lengths: Floats) -> Quantities:
