@@ -1,8 +1,9 @@
 """Evidence sets that annotators gave for the queries of a run, in the view Evidence of `raggs review serve`.
 
 Human evidence replaces the sets that are stored with a query. It is read from the folder of labels next to the folder
-of runs, as the judge `human` does without settings. If annotators differ, the stored sets stay until one adjudicates.
-If the text of a passage has changed since, a label does not count. The run itself does not change.
+of runs, as the judge `human` does without settings. If annotators differ, the stored sets count until an annotator
+adjudicates. If the text of a passage has changed since, the labels that depend on it do not count. The run itself
+does not change.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class HumanEvidence:
     """The human evidence of a run.
 
     Attributes:
-        sets: sets that count, by query id; empty if no set suffices.
+        sets: sets that replace the stored ones, by query id. A query has none if no set suffices for the annotators.
         by: annotators of these sets, sorted.
         differing: ids of queries for which annotators gave different sets that are not adjudicated.
         stale: ids of queries whose labels do not count, because the text of a passage has changed.
@@ -53,8 +54,8 @@ class HumanEvidence:
             )
         if self.stale:
             said.append(
-                f"evidence sets by annotators of {plural(len(self.stale), 'query')} do not count, because the text of "
-                "a passage has changed"
+                f"for {plural(len(self.stale), 'query')}, evidence sets by annotators do not count, because the text "
+                "of a passage has changed"
             )
         return tuple(said)
 
