@@ -136,7 +136,9 @@ class OrdersPart(Frozen):
         description="number of queries with enough shared passages (usually four) and a known uncertainty"
     )
     beyond: int = Field(description="number of queries whose top changed more than the uncertainty explains")
-    by_chance: float = Field(description="largest number of changed tops (`beyond`) expected by chance")
+    by_chance: float = Field(
+        description="upper limit of the number of changed tops (`beyond`) that chance causes on average"
+    )
 
 
 class QuestionDiffPart(Frozen):

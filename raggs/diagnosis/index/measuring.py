@@ -94,7 +94,7 @@ class IndexWorkload:
         self._truth: dict[tuple[str, int], Ints] = {}
 
     def truth(self, asked: QueryVectors, k: int) -> Ints:
-        """Return the exact k nearest passages of each query, shape (queries, k)."""
+        """Return the positions of the exact k nearest passages of each query, shape (queries, k)."""
         if (asked.sum, k) not in self._truth:
             self._truth[asked.sum, k] = self.vectors.search(asked.vectors, k).positions
         return self._truth[asked.sum, k]

@@ -91,8 +91,8 @@ def _bases(found: NamesFindings) -> Section:
     read = "after Unicode normalisation" if found.cleaned else "without Unicode normalisation"
     first = found.subjects[0]
     drawn = (
-        f"{plural(first.questions, 'query')} per language, {plural(first.runs, 'run')}; names of {found.source}: "
-        f"{names}; texts are embedded {read}."
+        f"{plural(first.questions, 'query')} per language, {plural(first.runs, 'repetition')}; "
+        f"names of {found.source}: {names}; texts are embedded {read}."
     )
     return Section(
         "Margins on unchanged texts",

@@ -1,9 +1,9 @@
 """Settings and findings of the diagnosis of names, its names and topics, and the generated test cases (bundles). An
 undefined number is null.
 
-Bundles are generated. A run is one repetition: all runs have the same queries, but each run draws other distractors,
-topics and wordings. The draws depend only on the seed, the language, and the numbers of run and query. If you
-increase the number of runs or queries, the existing ones therefore do not change.
+Bundles are generated in several repetitions. All repetitions ask for the same authors and topics, but each draws other
+distractors and wordings. The draws depend only on the seed, the language, and the numbers of repetition and query. If
+you increase the number of repetitions or queries, the existing bundles therefore do not change.
 
 Names and topics come from raggs' own lists or from two fields of a corpus. raggs' lists contain names of many origins,
 with diacritics, hyphens, particles and apostrophes. They contain the same topics in each language. About half of the
@@ -125,7 +125,7 @@ class NamesConfig(DiagnosisConfig):
 
 
 class MarginPart(ReportPart):
-    """Mean of margins, or of their changes, over all queries and runs."""
+    """Mean of margins, or of their changes, over all queries and repetitions."""
 
     value: Number = Field(description="mean over repetitions")
     sd: Number = Field(description="standard deviation over repetitions")
@@ -172,7 +172,7 @@ class AblationPart(ReportPart):
 
     @property
     def spread(self) -> Annotated[Number, Column("repetition sd", text="{:z.1f}")]:
-        """Standard deviation of the runs' means of `percent`."""
+        """Standard deviation of `percent` over repetitions."""
         return self.percent.sd
 
     @property
@@ -214,7 +214,7 @@ class SubjectPart(ReportPart):
     def spread(
         self,
     ) -> Annotated[Number, Column("repetition sd", "score", legend="standard deviation of the means over repetitions")]:
-        """Standard deviation of the name margin between runs."""
+        """Standard deviation of the mean name margin over repetitions."""
         return self.name.sd
 
 
@@ -403,12 +403,12 @@ WORDINGS = {
 
 
 def draw(lists: NameLists, language: str, *, questions: int, runs: int, seed: int) -> list[list[Bundle]]:
-    """Return the bundles by run and query.
+    """Return the bundles by repetition and query.
 
     Args:
         lists: at least `MIN_NAMES` names and topics.
         language: one of `WORDINGS`.
-        questions, runs: number of queries and number of runs, each at least 1.
+        questions, runs: number of queries and number of repetitions, each at least 1.
         seed: random seed.
     """
     asked = _author_topic_pairs(lists, language, questions, seed)

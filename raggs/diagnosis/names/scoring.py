@@ -59,7 +59,7 @@ Runs = Sequence[Sequence[Bundle]]
 
 
 class ScoreRow(ReportPart):
-    """Scores of one run as stored: for each query, the scores of its five candidates."""
+    """Scores of one repetition as stored: for each query, the scores of its five candidates."""
 
     scores: tuple[tuple[float, ...], ...]
 
@@ -84,7 +84,7 @@ class NameScorer(ABC):
 
     Attributes:
         name: name in tables.
-        runs: number of runs that it scores.
+        runs: number of repetitions that it scores.
     """
 
     name: str
@@ -109,7 +109,7 @@ class NameScorer(ABC):
 
     @abstractmethod
     def score(self, runs: Runs) -> Floats:
-        """Return the scores, shape (runs, queries, 5), higher is better.
+        """Return the scores, shape (repetitions, queries, 5), higher is better.
 
         Raises:
             RaggsError: the model failed, or does not support the language.
@@ -251,7 +251,7 @@ def kept_scores(bench: Bench, scorer: NameScorer, causes: object, runs: Runs) ->
         bench: the bench.
         scorer: the scorer.
         causes: everything that can change the bundles.
-        runs: the bundles.
+        runs: the bundles by repetition and query.
     """
 
     def make() -> list[ScoreRow]:

@@ -143,8 +143,8 @@ class SampledGrades:
 
     Attributes:
         shares: probabilities of the grades that the judge states, shape (m, grades), NaN if unknown; None if it states
-            none. The judge then predicts the expected worth of a passage instead of the worth of its grade, which is a
-            better prediction, so that intervals are shorter.
+            none. The judge then predicts the expected worth of a passage instead of the worth of its grade. This is
+            usually a better prediction, which makes the intervals shorter.
     """
 
     grade: Floats
