@@ -4,10 +4,10 @@ A `QuestionView` contains everything that the terminal, the review page and the 
 nothing themselves. Unknown values are None or empty. The texts of passages are unmodified and untrusted, so every
 display must escape them.
 
-A `QuestionSheet` is a query as HTML pages receive it. It has one flat list of passages, which all other parts refer to,
-and its JSON omits default values. The review page and the report display it with the same script
-(`reviewing/page/sheet.js`). `sheet_of` can limit the number of passages and the length of their texts, so that a report
-does not become too large. The script shows texts as plain text.
+A `QuestionSheet` is a query for HTML pages. It has one flat list of passages, which all other parts refer to. The
+review page receives it as JSON without default values, the report in a packed form with limited texts
+(`raggs.reporting.page`). Both display it with the same script (`reviewing/page/sheet.js`), which shows texts as plain
+text.
 """
 
 from __future__ import annotations
@@ -291,8 +291,7 @@ class SheetPassage:
 
     Attributes:
         id, title: id and title of the passage.
-        text: its text, cut off if `more` is above 0.
-        more: number of omitted characters of the text.
+        text: its text, without line breaks that only limit the width.
         where: position of the passage in its source, as text.
         grade: grade of the passage, or None. `by` is the source of the grade. `said` is the reason for the grade, or
             why there is no grade.
@@ -313,7 +312,6 @@ class SheetPassage:
     id: str
     title: str = ""
     text: str = ""
-    more: int = 0
     where: str = ""
     grade: int | None = None
     by: str = ""
@@ -387,7 +385,7 @@ def kind_of(metadata: Mapping[str, object]) -> str:
     return next((value for name in KINDS if isinstance(value := metadata.get(name), str)), "")
 
 
-def sheet_of(view: QuestionView, top: int, *, depth: int | None = None, most: int | None = None) -> QuestionSheet:
+def sheet_of(view: QuestionView, top: int, *, depth: int | None = None) -> QuestionSheet:
     """Return the sheet of a query.
 
     Args:
@@ -396,7 +394,6 @@ def sheet_of(view: QuestionView, top: int, *, depth: int | None = None, most: in
         depth: number of shown hits per system. Passages are shown if they are among these hits, or among the first
             `top` (at least `MIN_SHOWN_RANKS`) of the order. Without systems, up to `UNLISTED` passages outside the
             order are shown, too. If None, all hits, the whole order and the whole pool are shown.
-        most: maximum number of characters per text (default: all).
     """
     order = view.order
     passages = _passages(view, order, max(top, MIN_SHOWN_RANKS), depth)
@@ -415,7 +412,7 @@ def sheet_of(view: QuestionView, top: int, *, depth: int | None = None, most: in
         top=top if order else 0,
         doubt=None if view.course is None else round(view.course.expected_inversions, 2),
         stopped="" if view.course is None else STOPS.get(view.course.stop_reason, view.course.stop_reason),
-        rows=tuple(_row(passage, after.get(passage.doc_id), most, ranks) for passage in passages),
+        rows=tuple(_row(passage, after.get(passage.doc_id), ranks) for passage in passages),
         pool=len(view.passages),
         lists=tuple(_list(returned, numbers, depth) for returned in view.systems),
     )
@@ -464,15 +461,13 @@ def _facts(view: QuestionView) -> Iterator[tuple[str, str]]:
             yield name, shorten(str(value), MAX_FACT_CHARS)
 
 
-def _row(passage: PassageView, after: str | None, most: int | None, ranks: Sequence[int]) -> SheetPassage:
+def _row(passage: PassageView, after: str | None, ranks: Sequence[int]) -> SheetPassage:
     place, judged = passage.place, passage.judged
     said = "" if judged is None else judged.reason or judged.error or judged.skipped or ""
-    text = passage.text if most is None else passage.text[:most]
     return SheetPassage(
         id=passage.doc_id,
         title=passage.title,
-        text=join_wrapped_lines(text),
-        more=len(passage.text) - len(text),
+        text=join_wrapped_lines(passage.text),
         where="" if passage.span is None else f"{passage.span.source} {passage.span.start}–{passage.span.end}",
         grade=passage.grade,
         by="" if judged is None else source_of(judged.judge),
