@@ -314,7 +314,8 @@ def _hits(bench: Bench, run: RunConfig, queries: Sequence[Query]) -> Iterator[Re
 
 
 def _free_retrievers(bench: Bench, run: RunConfig, embedder: Embedder | None, qids: Sequence[str]) -> list[Retriever]:
-    """Return the run's retrievers that call no paid models.
+    """Return the run's retrievers that work without paid models. Those that need vectors are omitted without an
+    embedder.
 
     Raises:
         PrerequisiteError: there is none.

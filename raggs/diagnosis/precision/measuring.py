@@ -169,8 +169,8 @@ class PrecisionFindings(DiagnosisFindings):
         description="biases at every low precision without HPS; files that are sorted by score are omitted"
     )
     favours: int = Field(
-        description="effect of the file order on ties: 1 relevant passages come first, -1 they come last, 0 no "
-        "significant effect"
+        description="effect of the file order on ties: 1 if relevant passages come first, -1 if they come last, 0 if "
+        "there is no significant effect"
     )
 
 
