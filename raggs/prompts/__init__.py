@@ -189,14 +189,16 @@ def _read(path: Path, task: PromptUse) -> Template:
     try:
         text = regular_file(path).read_text(encoding="utf-8")
     except OSError as error:
-        raise NotFoundError(f"cannot be read: {error.strerror}", where=path) from None
+        remedy = "give a file that you may read"
+        raise NotFoundError(f"cannot be read: {error.strerror}", where=path, remedy=remedy) from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"byte {error.start} is not UTF-8", where=path, remedy="save the file as UTF-8") from None
     note, *parts = HEADING.split(text)
     headings, bodies = parts[::2], [body.strip() for body in parts[1::2]]
     found = dict(zip(headings, bodies, strict=True))
     if len(found) < len(headings) or not found.get("user"):
-        raise ConfigError('a prompt has one part "# user" and at most one "# system"', where=path)
+        remedy = 'add text under "# user", and remove repeated headings'
+        raise ConfigError('a prompt has one part "# user" and at most one "# system"', where=path, remedy=remedy)
     _check_placeholders(PLACEHOLDER.findall(text[len(note) :]), task, path)
     return Template(found.get("system", ""), found["user"], note.strip().partition("\n")[0])
 

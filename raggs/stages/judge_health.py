@@ -241,9 +241,8 @@ class JudgeStatistics(Statistics):
         )
         self._compare_samples([grade for grade in record.grades if grade is not None])
         if self._cascade is None:
-            people = (
-                source_of(record.judge) == HUMAN_SOURCE
-            )  # only human grades are compared: labels may have been given after the model's grade was seen
+            # if a human label decides, models' votes are not compared with it: the annotator may have seen them
+            people = source_of(record.judge) == HUMAN_SOURCE
             self._compare_members(
                 {HUMAN_SOURCE: record.votes[HUMAN_SOURCE]} if people and HUMAN_SOURCE in record.votes else record.votes
             )

@@ -19,7 +19,7 @@ from raggs.stages.base import PassageServices, Services, Stage, StageWork
 class TextDuplicates(Settings):
     """Settings for near-duplicates found by text. The best fused passage represents each group."""
 
-    type: Literal["text"] = Field("text", description="by their words")
+    type: Literal["text"] = Field("text", description="method of detection; text: compare the words of passages")
     threshold: float = Field(
         0.95, gt=0, le=1, description="minimum text similarity of near-duplicates, above 0 and at most 1"
     )

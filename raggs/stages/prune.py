@@ -26,7 +26,8 @@ class PruneConfig(Settings):
     max_keep: int = Field(
         60,
         ge=1,
-        description="maximum number of passages to keep; the last grade added is cut at this number, by fused rank",
+        description="maximum number of passages to keep; if the last grade has too many passages, those with the worst "
+        "fused ranks are dropped",
     )
 
     @model_validator(mode="after")

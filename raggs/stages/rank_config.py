@@ -170,6 +170,6 @@ class RankConfig(Settings):
 
 
 def engine_version(engine: str, batch_size: object) -> str:
-    """Return the engine and its version for locks and journals. Lists of open length have an additional version."""
+    """Return the engine and its version for locks and journals. With batch size "auto", a second version is added."""
     edition = ranking.REGISTRY.edition(engine)
     return f"{edition} lists/{int(ranking.REGISTRY.load(engine).LEARNS)}" if batch_size == "auto" else edition

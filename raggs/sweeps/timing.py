@@ -303,7 +303,7 @@ class StepTimer:
         paid = bool(self._parts.reranker(system.reranker).models)
         ms |= self._parts.times(key) if paid else {}
         lacking = [qid for qid in self._sample()[:PROBES] if qid not in ms]
-        # the scores are stored by passage, because they were paid for with another k
+        # answers that are cached by passage, from calls with another k, have no latency
         if paid and len(ms) < PROBES and lacking:
             records = [record for record in self._parts.prepared(system.rewrite) if record.qid in lacking]
             passages = self._world.passages_of(system.chunker)

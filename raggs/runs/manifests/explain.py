@@ -133,7 +133,8 @@ def _pruned(run: OpenedRun, qid: str) -> list[PruneRecord]:
         raise NotFoundError(f"query {qid!r} is omitted: {run.lacks}", where=run.folder, remedy=run.command)
     if not pruned:
         if any(record.qid == qid for record in run.typed("embed", EmbedRecord)):
-            raise NotFoundError(f"no retriever found a passage for query {qid!r}", where=run.folder)
+            remedy = "add a retriever, or change the settings under retrieve.retrievers"
+            raise NotFoundError(f"no retriever found a passage for query {qid!r}", where=run.folder, remedy=remedy)
         remedy = did_you_mean(qid, sorted(known))
         raise NotFoundError(f"unknown query {qid!r}", where=run.folder, remedy=remedy)
     return pruned
