@@ -1,7 +1,7 @@
 """Continue after a stopped stage with the queries that it has finished, or end a run whose budget is used up.
 
 A partial result is never treated as a complete one. It is stored next to the artifacts under names that no lock refers
-to, and is deleted when an earlier stage continues. Cached answers and the journal are kept. When the run is completed
+to, and is deleted when an earlier stage runs. Cached answers and the journal are kept. When the run is completed
 later, no call is paid twice, and the artifacts have the same bytes as without the interruption. A partial result is
 continued only if it matches the current configuration, and if the later stages have no complete results from an earlier
 run.

@@ -8,8 +8,8 @@
   warning about flips.
 - Cycle rate: share of cyclic triples (A over B over C over A) among the triples whose three pairs all have a majority.
 - Invalid rate: share of requested batches to which the judge gave no order.
-- Sharpness, echo and position bias: estimates of the ranking engine. The error correlation (`echo`) should be close
-  to 0. Otherwise, repeated pairs agree with each other more than independent errors allow.
+- Sharpness, error correlation (`echo`) and position bias: estimates of the ranking engine. The error correlation should
+  be close to 0. Otherwise, repeated pairs agree with each other more than independent errors allow.
 
 A rate causes a warning only if its whole interval is beyond the limit. Judges that answer by rule get no warnings:
 they may break a tie in either direction, which is not an error.
@@ -244,8 +244,8 @@ def _of_estimates(sharpness: float | None, echo: float | None) -> Iterator[str]:
         )
     if echo is not None and echo > ERROR_CORRELATION_WARNING:
         yield (
-            f"the judge repeats its own errors (echo {echo:.2f}): further calls add little information, "
-            "and the true uncertainty of ranks is larger than their intervals show"
+            f"the judge repeats its own errors (test-retest error correlation {echo:.2f}): further calls add little "
+            "information, and the true uncertainty of ranks is larger than their intervals show"
         )
 
 

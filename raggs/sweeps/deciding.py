@@ -312,7 +312,7 @@ def _inconclusive_target(
 
     - The choice, if its mean could fall below the limit.
     - A system below the limit that could reach it and would then be the choice.
-    - A system above the limit that would be the choice if it were better than the choice.
+    - A system above the limit that would be chosen with the best possible grades of its unjudged passages.
     """
     limits, first = chosen.limits, chosen.winner
     kept = [each for each in candidates if broken_limit(each, replace(limits, quality=None)) is None]

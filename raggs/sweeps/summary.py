@@ -168,8 +168,8 @@ def _headline(
 
 
 def _rivals(report: SweepReport, names: Mapping[str, str], chars: int | None) -> Iterator[str]:
-    """Yield the systems that are chosen in nearly all resamples, together with the choice, each with its share of the
-    resamples. Equal systems count as one.
+    """Yield the systems that are chosen most often after the choice, each with its share of the resamples, until the
+    shares sum to the confidence. Equal systems count as one.
     """
     for name, share in _rival_shares(report, names).items():
         yield f"{_shorten(name, chars)} ({share:.0%})"

@@ -94,7 +94,10 @@ def test_what_the_engine_found_out_is_averaged_over_the_queries_that_tell() -> N
 
 
 def test_a_judge_that_repeats_its_errors_is_found_out() -> None:
-    assert any("repeats its own errors (echo 0.70)" in warning for warning in health({"echo": 0.7}).warnings)
+    assert any(
+        "repeats its own errors (test-retest error correlation 0.70)" in warning
+        for warning in health({"echo": 0.7}).warnings
+    )
 
 
 @pytest.mark.parametrize(("sharpness", "warned"), [(3.0, False), (1.2, True)])

@@ -299,7 +299,7 @@ def judge_words(sharpness: float, echo: float | None, bias: float | None) -> str
     better = f"{grade_apart(sharpness):.0%}"
     words = [f"sharpness {sharpness:.1f} (prefers the better of two passages one grade apart in {better} of cases)"]
     if echo is not None:
-        meaning = "it repeats its own errors" if echo > ERROR_CORRELATION_WARNING else "repeated calls are independent"
+        meaning = "it repeats its own errors" if echo > ERROR_CORRELATION_WARNING else "errors hardly repeat"
         words.append(f"test-retest error correlation {echo:.2f} ({meaning})")
     if bias is not None and abs(bias) >= TOLD_BIAS:
         place = "first" if bias > 0 else "last"

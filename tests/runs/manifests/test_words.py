@@ -36,7 +36,7 @@ def test_each_number_says_what_it_means() -> None:
     )
     assert lines[1] == (
         "judge: sharpness 3.0 (prefers the better of two passages one grade apart in 95% of cases), "
-        "test-retest error correlation 0.10 (repeated calls are independent)"
+        "test-retest error correlation 0.10 (errors hardly repeat)"
     )
     assert lines[2] == "4.2 discordant pairs expected in the top of a query (mean over queries)"
 
