@@ -1,8 +1,11 @@
 """Forecasts: expected calls, tokens and cost of a run, from a dry run that calls no model.
 
 The stages run as usual, but with the models of `raggs.llm.rehearsal`, which answer only from the cache and count the
-missing answers. Some calls depend on missing answers, so they are estimated here: the calls of a reranker, whose
-candidates are unknown, the calls of a ranking after the first missing answer, and second samples of uncertain grades.
+missing answers. Some calls depend on missing answers, so they are estimated here:
+
+- the calls of a reranker, because its candidates are unknown;
+- the calls of a ranking after the first missing answer;
+- further samples of uncertain grades.
 """
 
 from __future__ import annotations

@@ -167,7 +167,7 @@ class CascadeStatistics:
             yield (
                 f"the good judge never saw {low:.0%} to {high:.0%} of the passages that it would grade "
                 f"{least} or more ({missed.count:,} of {missed.total:,} passages sent at random have "
-                "such a grade); lower ask_from, or use a more accurate cheap judge"
+                "such a grade). Lower ask_from, or use a more accurate cheap judge"
             )
         apart = sum(count for (cheap, good), count in self._by_chance.items() if abs(cheap - good) >= DISTANT_GRADES)
         far = rate_of(apart, self._by_chance.total())

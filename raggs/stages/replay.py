@@ -456,8 +456,8 @@ def profile_entry(blank: JournalRecord, number: int, profile: JudgeProfile) -> J
 
 
 class JudgedBatches:
-    """Answers to one query's batches. If the journal has no successful answer, the answer is that of an earlier version
-    of the set or, if there is none, that of the judge.
+    """Answers to one query's batches: from the journal if it has a successful answer, otherwise from an earlier version
+    of the set, otherwise from the judge.
 
     Args:
         blank: the fields that all entries of the query share.

@@ -1,12 +1,11 @@
 """Derive the report of a sweep from its folder: scores, front, choice. This module searches for nothing, calls no model
 and times nothing.
 
-The same functions are used to write the report at the end of a sweep, to choose again under other limits, and to audit
-a sweep.
+These functions write the report at the end of a sweep, choose again under other limits, and audit a sweep.
 
 The report compares approximate indexes with the exact one. It also scores each system without the judged passages that
-only this system found, because scores are too high for systems that the golden set was pooled from. Systems that differ
-only in the number of candidates or the reranker count as one system here.
+only this system found. Systems that the golden set was pooled from have an advantage through such passages. Systems
+that differ only in the number of candidates or the reranker count as one system here.
 """
 
 from __future__ import annotations

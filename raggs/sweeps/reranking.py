@@ -1,10 +1,10 @@
 """Rerankers over all queries, fitted weights, and systems whose depth depends on the query.
 
-Providers are called concurrently. Near-duplicates are skipped unless the setting `duplicates` is null. The weight `fit`
-of a `boosted` reranker is chosen on half of the queries for the other half, and vice versa, so no query is scored with
-a weight that it helped to choose. Of `WEIGHTS`, the best mean of the primary measure wins; of equal means, the smallest
-weight. The halves are drawn by a hash of the sweep's seed and the query id. The lists of each weight are stored, so an
-audit can repeat the choice.
+Providers are called concurrently. Near-duplicates are skipped unless the setting `duplicates` is null. If a `boosted`
+reranker has the weight `fit`, each half of the queries gets the weight that is best on the other half. No query is
+therefore scored with a weight that it helped to choose. Of `WEIGHTS`, the best mean of the primary measure wins; of
+equal means, the smallest weight. The halves are drawn by a hash of the sweep's seed and the query id. The lists of each
+weight are stored, so an audit can repeat the choice.
 
 With routed depth, lists are searched to the largest depth and truncated for shallow queries. A reranker's entropy is
 known after it has read the first `base` candidates. A query that is searched deeper only for that signal is reranked

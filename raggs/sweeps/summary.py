@@ -168,7 +168,7 @@ def _headline(
 
 
 def _rivals(report: SweepReport, names: Mapping[str, str], chars: int | None) -> Iterator[str]:
-    """Yield the systems that are chosen most often after the choice, each with its share of the resamples, until the
+    """Yield the systems that are chosen most often after the choice, with their shares of the resamples. Stop when all
     shares sum to the confidence. Equal systems count as one.
     """
     for name, share in _rival_shares(report, names).items():

@@ -11,8 +11,8 @@ Two figures must not be confused:
   Latency limits apply to this tail.
 
 The interval of `p95` comes from a bootstrap in which queries and rounds are both drawn with replacement (Owen, "The
-pigeonhole bootstrap", 2007), because the latencies of one query resemble each other, and so do those of one round.
-Warm-up searches are not timed.
+pigeonhole bootstrap", 2007). The reason is that the latencies of one query resemble each other, and so do those of one
+round. Warm-up searches are not timed.
 """
 
 from __future__ import annotations
@@ -162,8 +162,8 @@ def tail_interval(searches: Floats, confidence: float, seed: int) -> tuple[Numbe
         searches: milliseconds, shape (rounds, queries).
 
     Returns:
-        The bounds. The upper one is None if there are too few searches: with n of them, the slowest is below the true
-        tail with a probability of 0.95 to the power of n.
+        The bounds. The upper one is None if there are too few searches. With n searches, even the slowest is below the
+        true tail with a probability of 0.95 to the power of n.
     """
     rounds, queries = searches.shape
     order = np.argsort(searches, axis=None, kind="stable")

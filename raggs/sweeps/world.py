@@ -1,8 +1,8 @@
 """Shared context of all systems of a sweep: golden set, queries, corpus, chunkings, and the parts of the workspace.
 
 If the golden set was made from another corpus, raggs raises an error, because equal ids would mean different texts.
-Each chunking is a corpus in the workspace, whose passages, vectors and indexes are stored by their hash, so that
-systems, sweeps and runs share them. The chunking of the golden set is recognised by the content of its passages. For
+Each chunking is a corpus in the workspace. Its passages, vectors and indexes are stored by their hash, so that systems,
+sweeps and runs share them. The chunking of the golden set is recognised by the content of its passages. For
 every other chunking, the documents must contain each judged text at the position of its passage.
 
 External runs are never copied. A sweep of only external runs needs no corpus, unless it uses other chunks. Ties are

@@ -1,8 +1,8 @@
 """The dask cluster of a run: worker processes on this machine, or an existing scheduler at an address.
 
 A scheduler runs all code that it receives, with the rights of its user. The scheduler and the workers that raggs starts
-on this machine therefore communicate only over TLS, with a certificate that is created for the run and kept only in
-memory. Other users of the machine can reach their ports, but are rejected. These processes serve no HTTP pages. Of the
+on this machine therefore communicate only over TLS. The certificate is created for the run and kept only in memory.
+Other users of the machine can reach their ports, but are rejected. These processes serve no HTTP pages. Of the
 environment variables, they get only those of `passes`; the others are empty. The security of a scheduler at an address
 depends on how it was started (see docs/how-to/many-machines.md).
 """
@@ -75,8 +75,10 @@ def check_address(address: str) -> str:
 
 
 def passes(name: str) -> bool:
-    """Return whether a worker on this machine gets the environment variable `name`: a credential for Elasticsearch, or
-    a variable that matches `PASSED_VARIABLES` and does not look like a secret.
+    """Return whether a worker on this machine gets the environment variable `name`.
+
+    It gets the credentials for Elasticsearch. It also gets variables that match `PASSED_VARIABLES`, unless their names
+    look like those of secrets.
     """
     return name in CREDENTIALS or (PASSED_VARIABLES.fullmatch(name) is not None and not is_secret_name(name))
 

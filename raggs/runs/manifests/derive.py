@@ -2,8 +2,8 @@
 
 The stages embed, merge and prune run again; vectors and rewrites by models are copied. The judge stage runs again with
 the recorded answers (see `regraded`), and the rank stage replays the journal. The stage retrieve is not recomputed. In
-the pipeline that generates questions, the stage verify is recomputed completely,
-and the stage filter except for its cosine similarities and the systems that find the excerpts.
+the pipeline that generates questions, the stage verify is recomputed completely. Of the stage filter, the cosine
+similarities and the systems that find the excerpts are copied.
 
 `derivations` compares each recomputed artifact line by line. It then checks the invariants of a golden set. Every
 passage of the pool was kept or pruned, and ranks are 1..n. Every ranking contradicts none of its locked pairs, so these

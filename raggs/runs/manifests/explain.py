@@ -65,8 +65,8 @@ def explain(run: OpenedRun, qid: str) -> Explanation:
     """Replay one query's ranking.
 
     Raises:
-        NotFoundError: the rank stage has not finished, the query is unknown (the most similar id is suggested) or has
-            nothing to rank, or the ranking was made by another version of raggs.
+        NotFoundError: the rank stage has not finished, or another version of raggs made the ranking. Also: the query is
+            unknown, which suggests the most similar id, or it has nothing to rank.
         UsageError: the run omits ranking.
         AuditError: the entries of the journal are missing or contradictory.
         DataError: the settings or the records of the query are invalid.

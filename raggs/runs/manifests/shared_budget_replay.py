@@ -1,9 +1,9 @@
 """Replay the rankings of queries that share a budget, from the journal. As in the run, a wave is a set of rounds of
 different queries.
 
-The order of rounds is recomputed by the same code as in the run (`raggs.stages.waves`). An edited journal may contain a
-round that was not the one with the largest expected gain, or a round after the budget was used up. No wave requests the
-entries of such a round, so they are reported as a problem. As in the run, all rankings and journals are kept in memory.
+The order of rounds is recomputed by the same code as in the run (`raggs.stages.waves`). An edited journal may contain
+rounds that this code does not choose, for example after the budget was used up. No wave requests the entries of such a
+round, so they are reported as a problem. As in the run, all rankings and journals are kept in memory.
 
 `profile_mismatch` estimates the judge profile again from the answers to the pilot queries. All rankings must have used
 this profile.

@@ -10,8 +10,8 @@ not a signature.
 
 Each lock contains a `chain`: a hash of the lock and of the previous lock's chain. For the first lock, the head of the
 manifest replaces the previous chain. Configuration, estimates and ledger have one hash each, and one more hash covers
-everything. A seal is checked against the JSON in the file, not against the models of this version, so that later
-versions of raggs can check it.
+everything. A seal is checked against the JSON in the file, not against the models of this version. Later versions of
+raggs can therefore check it, too.
 
 Everyone who has raggs can write a valid seal, so it reveals accidental edits, but not forgery
 (docs/concepts/caching-and-audit.md).

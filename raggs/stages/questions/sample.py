@@ -123,8 +123,8 @@ def as_kind(name: str) -> QuestionKind:
 
 
 def _partner(places: Sequence[Place], number: int, texts: Sequence[str]) -> Place | None:
-    """Return the window with the largest share of long words in common with window `number`, among those of the first
-    `PARTNERS` windows that do not overlap it; None if all overlap it.
+    """Return the window with the largest share of long words in common with window `number`. Only those of the first
+    `PARTNERS` windows that do not overlap it are compared. Return None if all overlap it.
     """
     first = places[number]
     words = _long_words(texts[first.document][first.start : first.end])

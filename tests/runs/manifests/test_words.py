@@ -55,7 +55,7 @@ def test_an_engine_without_estimates_and_an_older_run_tell_what_they_have() -> N
 def test_a_blunt_judge_that_repeats_its_errors_is_warned_about() -> None:
     warnings = [line for line, warning in told(0.8, 0.5) if warning]
     assert any("the judge is imprecise (sharpness 0.8)" in line and "69% of the time" in line for line in warnings)
-    assert any("echo 0.50" in line for line in warnings)
+    assert any("error correlation 0.50" in line for line in warnings)
 
 
 def test_a_bias_that_was_taken_out_is_told_where_it_is_worth_a_word() -> None:
