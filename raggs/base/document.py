@@ -234,11 +234,6 @@ def shade_pairs(counts: Sequence[Sequence[int]]) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(shade(at, to, count) for to, count in enumerate(row)) for at, row in enumerate(counts))
 
 
-def make_cells(*values: Value, form: NumberForm = "score") -> Row:
-    """Return one cell per value: numbers in the given form, texts unchanged."""
-    return tuple(Cell(value, "text" if isinstance(value, str) else form) for value in values)
-
-
 def interval(low: float | None, high: float | None, form: NumberForm = "score") -> tuple[ScoreRange, ...]:
     """Return the 95% interval as ranges in this number format; empty if a bound is None."""
     return () if low is None or high is None else (ScoreRange(low, high, "[]", form),)

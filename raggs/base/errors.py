@@ -10,7 +10,7 @@
     │   │   └── ModelError      5  a provider does not accept a model's name or settings
     │   └── AuditError          5  a run's artifacts contradict its manifest
     ├── ProviderError           6  a provider, a disk, a network or a user's function failed
-    │   └── BusyError           6  another run uses this directory
+    │   └── BusyError           6  another process uses the directory or the cache
     └── PartialError            7  the work stopped before its end, in a consistent state
         ├── GateError           7  a result does not meet a requirement
         ├── SnapshotError       7  the provider answers with another snapshot of a model than before

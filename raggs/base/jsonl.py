@@ -316,7 +316,7 @@ class Appender:
 
     A kill during a write leaves at most one incomplete last line. `read_torn` ignores this line. It is removed when an
     `Appender` opens the file, because it would corrupt the next line. Lines are not synced one by one: a power cut may
-    lose the newest lines. Their paid answers are still in the cache of language models.
+    lose the lines since the last `sync`.
     """
 
     def __init__(self, path: Path) -> None:

@@ -10,7 +10,6 @@ are compared only with the file that `raggs update` wrote.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 from raggs.base.artifacts import JournalRecord, JudgeRecord, MergeRecord, Origin, QueryRecord, Validity, artifact_file
 from raggs.base.errors import RaggsError
@@ -262,9 +261,3 @@ class _ParentCheck:
         if label is None or (label.grade, label.how) != (record.grade, origin.how):
             return f"the rules of projection do not give it the label of {origin.doc_ids[0]}"
         return None
-
-
-def version_note(manifest_folder: Path, lineage: Lineage, version: str) -> str:
-    """Return a sentence that names a version of a golden set."""
-    parent = relative_to_cwd((manifest_folder / lineage.folder).resolve())
-    return f"version {lineage.number} ({version[:12]}), updated from {parent} ({lineage.origin})"

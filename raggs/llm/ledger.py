@@ -183,8 +183,8 @@ class LedgerLine(BaseModel):
     qid: str = Field(description="query id; empty if the call serves several queries")
     model: str
     task: str = Field(
-        description="task of the call: grade, grades, order, rewrite, hyde, multi_query, embed, rerank or relevance; "
-        "batch: an answer that no caller waited for"
+        description="task of the call, such as grade, order, rewrite, embed or rerank; batch: an answer that no caller "
+        "waited for"
     )
     outcome: Outcome = Field(
         description="outcome of the call. unusable: the answer was paid for, but has the wrong form. failed: no "

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from raggs.base.document import Section, Table, make_cells
+from raggs.base.document import Cell, Section, Table
 from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisConfig, DiagnosisFindings
 from raggs.evaluation.models import ReportPart
 from raggs.evaluation.svg import SHAPES, Drawing
@@ -67,7 +67,9 @@ class Tiny(Diagnosis[TinyFound]):
         return self.config.texts + 6
 
     def sections(self, found: TinyFound) -> tuple[Section, ...]:
-        rows = tuple(make_cells(name, row.text, row.total) for name, each in found.rows.items() for row in each)
+        rows = tuple(
+            (Cell(name), Cell(row.text), Cell(row.total, "score")) for name, each in found.rows.items() for row in each
+        )
         return (Section("Sums", (), Table(("embedder", "text", "sum"), rows)),)
 
     def plots(self, found: TinyFound) -> Mapping[str, str]:
