@@ -1,8 +1,8 @@
 """The error boundary: every error of a command becomes one sentence and an exit code.
 
-Exit codes: 0 ok, 2 usage, 3 prerequisite missing, 4 not found, 5 invalid config or data, 6 provider or runtime
-failure, 7 partly finished or gate failed, 130 interrupted (143 by SIGTERM, 129 by SIGHUP). `--debug` shows the stack
-trace of an error. An unexpected error is reported as a bug.
+Exit codes: 0 ok, 1 no input at a prompt, 2 usage, 3 prerequisite missing, 4 not found, 5 invalid config or data, 6
+provider or runtime failure, 7 partly finished or gate failed, 130 interrupted (143 by SIGTERM, 129 by SIGHUP).
+`--debug` shows the stack trace of an error. An unexpected error is reported as a bug.
 
 Texts, paths and missing values on the command line are read without typer's validators. Typer builds a pydantic
 validator for each parameter, even for one that is not given. In `raggs init`, this would take most of the time.

@@ -17,10 +17,10 @@ from raggs.cli.options import (
     AllowMixed,
     Details,
     DryRun,
-    GivenConfig,
     Json,
     Overrides,
     Quiet,
+    RunFile,
     SameConfig,
     Yes,
     find_config,
@@ -37,7 +37,7 @@ IN_PART = 7
 
 
 def make(
-    given: GivenConfig = None,
+    given: RunFile = None,
     config: SameConfig = None,
     overrides: Overrides = None,
     dry_run: DryRun = False,
@@ -46,7 +46,12 @@ def make(
     ] = False,
     max_usd: Annotated[
         float | None,
-        typer.Option("--max-usd", metavar="USD", min=0, help="Cap in USD for all chunking in the workspace."),
+        typer.Option(
+            "--max-usd",
+            metavar="USD",
+            min=0,
+            help="Cap in USD for all chunking in the workspace [default: budget.max_usd, 5 if not set].",
+        ),
     ] = None,
     allow_mixed: AllowMixed = False,
     as_json: Json = False,
@@ -333,7 +338,7 @@ def place(
 
 
 def show(
-    given: GivenConfig = None,
+    given: RunFile = None,
     config: SameConfig = None,
     overrides: Overrides = None,
     file: Annotated[

@@ -108,10 +108,20 @@ class DiagnosisFlags:
     yes: Yes = False
 
     def request(self, kind: str, settings: dict[str, object]) -> DiagnoseRequest:
-        """Return the request for a diagnosis of this kind with these settings."""
+        """Return the request for a diagnosis of this kind with these settings.
+
+        Raises:
+            UsageError: `--set` is given without `--config`.
+            ConfigError: the configuration is invalid.
+        """
         from raggs.app.diagnose import DiagnoseRequest
+        from raggs.base.errors import UsageError
         from raggs.config.load import load_config
 
+        if self.config is None and self.overrides:
+            raise UsageError(
+                "--set changes a configuration, and none is given", remedy="add --config FILE, or omit --set"
+            )
         return DiagnoseRequest(
             kind,
             None if self.config is None else load_config(self.config, self.overrides or ()),
@@ -155,7 +165,7 @@ def run_kind(kind: str, shared: DiagnosisFlags, **settings: object) -> None:
 
 
 def _going_on(error: BudgetSpent, request: DiagnoseRequest) -> str:
-    """Return the command to continue with, with a budget that covers the remaining work."""
+    """Return the remedy: the same command, with a sufficient budget if a cap over all invocations is reached."""
     from raggs.app.diagnose import forecast_diagnosis
     from raggs.runs.manifests.models import total
 

@@ -103,7 +103,7 @@ def parse_limit(text: str) -> tuple[str, float]:
     """Return the canonical measure and the limit of a text such as ``ndcg@10=0.55``.
 
     Raises:
-        UsageError: the text has another form.
+        UsageError: the text has another form, or the measure is unknown.
     """
     from raggs.metrics.names import parse_measure  # imported lazily: most commands compute no measures
 
@@ -191,7 +191,8 @@ Measures = Annotated[
         "--measures",
         "-m",
         metavar="NAMES",
-        help="Measures, separated by commas; the first one is primary. To list them: raggs list measures.",
+        help="Measures, separated by commas; the first one is primary (raggs list measures). "
+        "[default: by the scale of the labels]",
     ),
 ]
 Cutoffs = Annotated[
@@ -536,7 +537,7 @@ class AnswerFlags:
 
         Args:
             out: output folder of the evaluation.
-            correct: file of answers from `--correct`, which excludes `--answers`.
+            correct: file of `--correct`, which excludes `--answers`.
 
         Raises:
             UsageError: options contradict each other, or one is missing.
@@ -598,7 +599,7 @@ FailUnder = Annotated[
     typer.Option(
         "--fail-under",
         metavar="NAME=VALUE",
-        help="Exit with 7 if the mean of a measure is below a value, e.g. ndcg@10=0.55. Repeatable.",
+        help="Exit with 7 if the mean of a measure is worse than a value, e.g. ndcg@10=0.55. Repeatable.",
     ),
 ]
 FailOn = Annotated[
@@ -606,8 +607,8 @@ FailOn = Annotated[
     typer.Option(
         "--fail-on-regression",
         metavar="EVAL.JSON",
-        help="Exit with 7 if a mean is significantly worse than in this earlier result, or worse by more than "
-        "--max-drop.",
+        help="Exit with 7 if a mean is worse than in this earlier result: by more than --max-drop, or by a "
+        "significant and not negligible difference.",
     ),
 ]
 MaxDrop = Annotated[
@@ -616,7 +617,7 @@ MaxDrop = Annotated[
         "--max-drop",
         metavar="X",
         min=0.0,
-        help="Largest drop of a mean that --fail-on-regression accepts, if the drop is not significant.",
+        help="Loss of a mean above which --fail-on-regression fails, even if the loss is not significant.",
     ),
 ]
 LockFile = Annotated[

@@ -64,8 +64,8 @@ def eval_(
 ) -> None:
     """Score systems against a golden set and compare them.
 
-    Prints a verdict per system, a table of scores, and how far to trust them. Every judged query counts: a query
-    without results scores 0, as with trec_eval -c.
+    Prints a verdict per system, a table of scores, and how far to trust them. A judged query without results counts as
+    an empty list, as with trec_eval -c.
 
     \b
     Examples:
@@ -163,7 +163,7 @@ def _next_command(result: EvalResult, following: _Following, binary_at: int | No
 
     If labels seem to list only relevant passages, the command sets the lowest relevant grade (`--binary-at`). If the
     report has warnings, it prints the ranges of the scores (`--bounds`). Otherwise the command diagnoses retrieval if
-    the golden set is a run, else it prints the scores per query.
+    the golden set is a run and neither `--project` nor `--column` is given, else it prints the scores per query.
     """
     from raggs.runs.manifests.store import RunStore
 
@@ -219,7 +219,7 @@ def _show_costs(result: EvalResult, asked: AnswersRequest, output: OutputFlags) 
 
 
 def _hand_on(verdicts: GateVerdicts, output: OutputFlags, apart: Apart) -> None:
-    """Report the gates to a CI server, then raise an error if one failed."""
+    """Write the outcomes of the gates for a CI server, then raise an error if a gate failed."""
     from raggs.app.gates import summary, write_junit
     from raggs.cli.plain_text import append_summary
 

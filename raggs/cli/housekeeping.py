@@ -17,7 +17,6 @@ from raggs.cli.options import (
     CheckedConfig,
     ConfigFile,
     Details,
-    GivenConfig,
     Json,
     Overrides,
     Quiet,
@@ -171,7 +170,7 @@ def validate(
 
 
 def show(
-    file: GivenConfig = None,
+    file: RunFile = None,
     config: SameConfig = None,
     overrides: Overrides = None,
     as_json: Json = False,

@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     from raggs.llm.budget import BudgetCap
 
 CommandFunction = Callable[..., None]
-ConfigFile = Annotated[
-    Path, typer.Option("--config", "-c", metavar="FILE", help="Path to the configuration file of the run.")
-]
+ConfigFile = Annotated[Path, typer.Option("--config", "-c", metavar="FILE", help="Configuration file of the run.")]
 MaybeConfig = Annotated[
     Path | None,
     typer.Option(
@@ -41,11 +39,8 @@ MaybeConfig = Annotated[
 CheckedConfig = Annotated[
     Path | None,
     typer.Option(
-        "--config", "-c", metavar="FILE", help="Configuration file whose inputs and services are also checked."
+        "--config", "-c", metavar="FILE", help="Configuration file whose inputs and servers are also checked."
     ),
-]
-GivenConfig = Annotated[
-    Path | None, typer.Argument(metavar="CONFIG", help="Configuration file of the run [default: raggs.yaml].")
 ]
 RunFile = Annotated[
     Path | None, typer.Argument(metavar="FILE", help="Configuration file of the run [default: raggs.yaml].")
@@ -77,14 +72,15 @@ ExportFolder = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="
 IntoOthers = Annotated[bool, typer.Option("--force", help="Write into a folder that contains other files.")]
 DryRun = Annotated[
     bool,
-    typer.Option(
-        "--dry-run", help="Print calls, tokens and cost; call no model and write nothing but the corpus cache."
-    ),
+    typer.Option("--dry-run", help="Print calls, tokens and cost; call no paid model and write only caches."),
 ]
 MaxUsd = Annotated[
     float | None,
     typer.Option(
-        "--max-usd", metavar="USD", min=0, help="Cap in USD for the whole run, over all invocations (budget.max_usd)."
+        "--max-usd",
+        metavar="USD",
+        min=0,
+        help="Cap in USD for the whole run, over all invocations [default: budget.max_usd, 5 if not set].",
     ),
 ]
 MaxCalls = Annotated[
@@ -93,7 +89,7 @@ MaxCalls = Annotated[
         "--max-calls",
         metavar="N",
         min=0,
-        help="Maximum calls of the whole run, over all invocations (budget.max_calls).",
+        help="Maximum calls of the whole run, over all invocations [default: budget.max_calls, none if not set].",
     ),
 ]
 AllowMixed = Annotated[
@@ -187,7 +183,7 @@ def _options(group: type) -> Iterator[Parameter]:
 def approver(yes: bool, quiet: bool = False) -> Approve:
     """Return a function that prompts the user on a terminal to approve new addresses; `yes` approves all.
 
-    New addresses are always printed before they are used.
+    New addresses are printed before they are used, except if `yes` and `quiet` are both set.
     """
 
     def ask(new: Sequence[Destination]) -> bool:

@@ -1,10 +1,10 @@
 """Print plain text without tables. Terminal control sequences in the text are escaped.
 
-All output of commands is printed here or in `raggs.cli.screen`, because titles, paths and provider messages are
+Commands print results through this module or `raggs.cli.screen`, because titles, paths and provider messages are
 untrusted.
 
 Every command has the option `-q`. It suppresses progress, notes, and any text on stdout that is meant for reading.
-JSON, files, the text of a prompt, the address of a server, warnings, errors and exit codes are not affected.
+JSON, files, the text of a prompt, the address of a server, warnings on stderr, errors and exit codes are not affected.
 
 On GitHub Actions, this module also writes the step summary, and errors as annotations with file and line. Annotations
 are printed to stderr. They are printed only on GitHub's runner, because no other program interprets them. Text in
@@ -22,7 +22,7 @@ from raggs.base.errors import GateError, RaggsError, UsageError
 from raggs.base.secrets import mask
 from raggs.base.text import COMMANDS, escape_controls
 
-QUIET_HELP = "Suppress texts, progress and notes; JSON, files, warnings and errors are still printed."
+QUIET_HELP = "Suppress texts, progress and notes; JSON and errors are still printed."
 
 
 class _OutputState:

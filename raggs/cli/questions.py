@@ -35,12 +35,21 @@ def make(
     config: Annotated[
         Path | None,
         typer.Option(
-            "--config", "-c", metavar="FILE", help="Configuration file with the corpus [default: raggs.yaml]."
+            "--config",
+            "-c",
+            metavar="FILE",
+            help="Configuration file with the corpus, without DOCS [default: raggs.yaml].",
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="File for the questions: .jsonl, .yaml or .csv."),
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="File for the questions: .jsonl, .yaml or .csv [default: queries.path of the configuration; with DOCS "
+            "questions.jsonl].",
+        ),
     ] = None,
     n: Annotated[
         int | None,
@@ -51,15 +60,16 @@ def make(
     asker: Annotated[
         str | None,
         typer.Option(
-            "--asker", metavar="ASKER", help="Question generator: extractive, litellm:MODEL, ... (raggs list askers)."
+            "--asker",
+            metavar="ASKER",
+            help="Question generator: extractive, litellm:MODEL, ... (raggs list askers) [default: extractive, "
+            "unless the configuration sets another].",
         ),
     ] = None,
     overrides: Overrides = None,
     dry_run: Annotated[
         bool,
-        typer.Option(
-            "--dry-run", help="Print calls, tokens and cost; call no model and write nothing but the corpus cache."
-        ),
+        typer.Option("--dry-run", help="Print calls, tokens and cost; call no paid model and write only caches."),
     ] = False,
     max_usd: MaxUsd = None,
     max_calls: MaxCalls = None,
@@ -77,8 +87,9 @@ def make(
 
     Windows are sampled from all parts of the documents, and the asker writes questions about each. Questions whose
     excerpts are not found verbatim are dropped, and so are duplicates. The default asker makes questions by rules,
-    offline, to try the tool. With DOCS, a configuration for raggs run is written next to the questions. To import
-    questions from user logs, use raggs questions import. To find thresholds, use raggs questions calibrate.
+    offline, to try the tool. With DOCS, raggs also writes a configuration for raggs run next to the questions, unless
+    one exists. To import questions from user logs, use raggs questions import. To find thresholds, use raggs questions
+    calibrate.
 
     \b
     Examples:
@@ -463,7 +474,8 @@ def evidence(
         bool, typer.Option("--dry-run", help="Print calls, tokens and cost; call no model and write nothing.")
     ] = False,
     max_usd: Annotated[
-        float, typer.Option("--max-usd", metavar="USD", min=0, help="Cap for the cost of all invocations, in USD.")
+        float,
+        typer.Option("--max-usd", metavar="USD", min=0, help="Budget in USD for all invocations with this --out."),
     ] = 1.0,
     allow_mixed: AllowMixed = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,

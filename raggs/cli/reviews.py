@@ -133,7 +133,7 @@ def import_(
 ) -> None:
     """Import human labels from a file.
 
-    Adds all rows of all files, or none if a row is invalid.
+    If a row is invalid, nothing is imported.
 
     A table needs the columns qid, doc_id and grade (1 to 5, or ? for undecided). Optional columns: who, at, note,
     seconds and blind. Blind is true if the annotator had not yet seen a grade by a model. Only blind labels validate

@@ -61,7 +61,11 @@ def run(
     only: Annotated[str | None, typer.Option("--only", metavar="STAGE", help="Run only this stage.")] = None,
     query: Annotated[
         list[str] | None,
-        typer.Option("--query", metavar="QID", help="Run only this query, in a separate run directory. Repeatable."),
+        typer.Option(
+            "--query",
+            metavar="QID",
+            help="Run only this query, in a separate run directory unless --run-id names one. Repeatable.",
+        ),
     ] = None,
     force: Annotated[
         bool,
@@ -89,7 +93,7 @@ def run(
     run_id: Annotated[
         str | None,
         typer.Option(
-            "--run-id", metavar="NAME", help="Name of the run directory [default: `name` of the configuration]."
+            "--run-id", metavar="NAME", help="Name of the run directory [default: `name` in the configuration]."
         ),
     ] = None,
     max_usd: MaxUsd = None,
@@ -328,7 +332,11 @@ def status(
 def why(
     run: RunFolder,
     stage: Annotated[
-        str | None, typer.Argument(metavar="STAGE", help="Stage: embed, retrieve, merge, judge, prune or rank.")
+        str | None,
+        typer.Argument(
+            metavar="STAGE",
+            help="Stage: embed, retrieve, merge, judge, prune or rank; for questions: sample, ask, verify or filter.",
+        ),
     ] = None,
     query: Annotated[
         str | None, typer.Option("--query", metavar="QID", help="Explain the order of this query instead of a stage.")

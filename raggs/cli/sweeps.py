@@ -78,7 +78,12 @@ def sweep(
     ] = False,
     max_usd: Annotated[
         float | None,
-        typer.Option("--max-usd", metavar="USD", min=0, help="Budget of the whole sweep in USD (sets budget.max_usd)."),
+        typer.Option(
+            "--max-usd",
+            metavar="USD",
+            min=0,
+            help="Budget of the whole sweep in USD [default: budget.max_usd, 5 if not set].",
+        ),
     ] = None,
     allow_mixed: AllowMixed = False,
     details: Details = False,

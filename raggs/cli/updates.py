@@ -34,7 +34,7 @@ def update(
     overrides: Overrides = None,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="Print the plan only; call no model and write nothing but the corpus cache."),
+        typer.Option("--dry-run", help="Print the plan only; call no paid model and write only caches."),
     ] = False,
     run_id: Annotated[
         str | None,

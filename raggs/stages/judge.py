@@ -168,7 +168,7 @@ class JudgeGate(Settings):
         description="minimum chance-corrected agreement (kappa) with human labels; needs 20 blind grades on 5 queries",
     )
     reviews: AnchoredPath | None = Field(
-        None, description="folder with human labels (reviews.jsonl) for kappa; null: `reviews` in the workspace"
+        None, description="folder with human labels (reviews.jsonl) for kappa; null: `reviews`, next to the workspace"
     )
 
 

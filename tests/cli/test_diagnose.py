@@ -99,6 +99,7 @@ def test_a_kind_that_fails_stops_no_other_and_ends_with_7(monkeypatch: pytest.Mo
         ([NAME, "--embedder", "onnx:none"], 4, "none"),
         ([NAME, "--embedder", "wordllama,wordllama"], 2, "twice"),
         ([NAME, "--reranker", "bert"], 2, "unknown reranker"),
+        ([NAME, "--set", "budget.max_usd=1"], 2, "--set changes a configuration, and none is given"),
     ],
 )
 def test_what_is_wrong_is_a_sentence(words: list[str], code: int, said: str) -> None:
