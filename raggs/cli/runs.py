@@ -335,7 +335,7 @@ def why(
         str | None,
         typer.Argument(
             metavar="STAGE",
-            help="Stage: embed, retrieve, merge, judge, prune or rank; for questions: sample, ask, verify or filter.",
+            help="Stage: embed, retrieve, merge, judge, prune or rank, or a stage of raggs questions.",
         ),
     ] = None,
     query: Annotated[
