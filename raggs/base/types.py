@@ -56,7 +56,7 @@ def leaves(value: object, place: TreePath = ()) -> Iterator[tuple[TreePath, obje
 
 @dataclass(frozen=True)
 class BuildProgress:
-    """Progress of a one-time build (a passage store, vectors, an index). `total` is 0 if unknown."""
+    """Progress of a part of the work, such as vectors or graded queries. `total` is 0 if unknown."""
 
     what: str
     done: int

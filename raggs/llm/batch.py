@@ -1,7 +1,7 @@
 """Calls through batches, with the same requests, checks, budget and ledger as direct calls, but batch prices.
 
-`BatchCaller` replaces `raggs.llm.caller.Caller` in a conversation. A failed line goes into the next batch, for at most
-`rounds` batches, or to a direct call if the settings say so. A line is one request in a batch. The invocation that
+`BatchCaller` replaces `raggs.llm.caller.Caller` in a conversation. A line is one request in a batch. A failed line goes
+into the next batch, for at most `rounds` batches, or to a direct call if `fallback` is `direct`. The invocation that
 receives the batch's answers counts and books the line. Until then, the line counts as possibly billed.
 """
 

@@ -250,7 +250,9 @@ class BatchSettings(Settings):
     deadline_h: Effort[float] = Field(
         25, gt=0, description="hours until a batch is cancelled; its finished answers are kept"
     )
-    rounds: Effort[int] = Field(3, ge=1, description="maximum number of batches for a request whose line fails")
+    rounds: Effort[int] = Field(
+        3, ge=1, description="maximum number of batches for a request whose line fails, with `fallback: batch`"
+    )
     fallback: Effort[Literal["batch", "direct"]] = Field(
         "batch",
         description="how unanswered requests of a batch are repeated: in the next batch (batch) or by direct "
