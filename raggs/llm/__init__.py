@@ -16,9 +16,9 @@ ledger, cache     recorded cost, and paid answers
 batch, batch_api  the same requests through a provider's Batch API
 rehearsal         models that answer only from the cache, for dry runs
 
-Servers with OpenAI's protocol (chat, decisions, embeddings, files, batches), and rerankers with a configured address,
-are called with aiohttp. All other providers and parameters go through litellm. The openai package is not used: it would
-be a third path to the same servers, with its own retries, time-outs and clients.
+Models of the provider `openai`, at OpenAI or at other addresses with its protocol, are called with aiohttp. So are
+Batch APIs, and most rerankers with a configured address. All other providers and parameters go through litellm. The
+openai package is not used: it would be a third path to the same servers, with its own retries, time-outs and clients.
 
 litellm, aiohttp and diskcache are imported at the first call that needs them.
 """

@@ -1,4 +1,4 @@
-"""Send calls: through `ModelEndpoint` to servers with OpenAI's protocol, through litellm to all others.
+"""Send calls: directly to servers with OpenAI's protocol if possible (`direct`), otherwise through litellm.
 
 Only this module imports litellm, and only when needed. litellm is restricted: no telemetry, no log lines (they may
 contain prompts and keys), no price list from the network, and no retries. Errors of a call are raised as a `Fault`, or
