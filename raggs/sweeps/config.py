@@ -300,7 +300,7 @@ class SweepConfig(Settings):
     )
     limits: Effort[SystemLimits] = SystemLimits()
     slos: Effort[tuple[Annotated[float, Field(gt=0)], ...]] = Field(
-        (350.0, 500.0), description="limits on p95 in milliseconds for which the report shows the frontier side by side"
+        (350.0, 500.0), description="limits on p95 in milliseconds for which the report shows the front side by side"
     )
     latency: Effort[LatencySettings] = LatencySettings()
     search: SearchSettings = SearchSettings()

@@ -297,7 +297,7 @@ def _type(level: Level) -> str:
 
 
 def _pattern_text(pattern: Mapping[str, object]) -> str:
-    """Return a pattern of `except` in words."""
+    """Return a pattern of `except` as text."""
     return "{" + ", ".join(f"{axis}: {wanted}" for axis, wanted in pattern.items()) + "}"
 
 

@@ -533,7 +533,7 @@ def _count_reranking(
 
 
 def _candidates_text(system: RetrievalStack) -> str:
-    """Return the number of candidates in words."""
+    """Return the number of candidates as text."""
     depth = system.depth
     return f"{system.k} candidates" if depth is None else f"{depth.base} candidates, or {depth.deep}, at most"
 

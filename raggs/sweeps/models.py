@@ -38,7 +38,7 @@ class Timing(ReportPart):
 
     step: str = Field(description="hash of the timed step; equal steps of different systems have the same hash")
     kind: StepKind
-    what: str = Field(description="the step in words")
+    what: str = Field(description="the step as text")
     round: int = Field(
         ge=1, description="number of the round, from 1 to `latency.passes`; 1 for provider calls, which are timed once"
     )
@@ -160,7 +160,7 @@ class CutPart(ReportPart):
     """A line of cuts.jsonl: one chunking of the corpus."""
 
     label: Annotated[str, Column("chunking")] = Field(description="level of the axis `chunker`")
-    chunker: Annotated[str, Column("chunker")] = Field(description="chunker and its settings, in words")
+    chunker: Annotated[str, Column("chunker")] = Field(description="chunker and its settings, as text")
     content: str = Field(description="hash of the passages of this chunking")
     passages: Annotated[int, Column("passages", text="{:,}")]
     seconds: Annotated[Number, Column("chunked in", text=cut_time)] = Field(
@@ -444,7 +444,7 @@ class ChoicePart(ReportPart):
 
 
 class FrontierPart(ReportPart):
-    """Systems within one limit on latency: the frontier of these systems, and the system chosen from it."""
+    """Systems within one limit on latency: the front of these systems, and the chosen system."""
 
     slo_ms: Number = Field(description="limit on the p95 latency in milliseconds; null if there is no limit")
     allowed: int = Field(description="number of systems within the limit")
@@ -488,7 +488,7 @@ class SweepReport(ReportPart):
     )
     choice: ChoicePart
     frontiers: tuple[FrontierPart, ...] = Field(
-        (), description="frontier for each limit on latency (SLO), and without a limit"
+        (), description="front for each limit on latency (SLO), and without a limit"
     )
     effects: tuple[EffectPart, ...] = ()
     interactions: tuple[InteractionPart, ...] = ()
@@ -522,9 +522,9 @@ class OutcomePart(ReportPart):
 
     limits: Mapping[str, float] = Field(description="limits of the choice: latency_ms (the SLO), usd_per_1k, quality")
     choice: str | None = Field(description="system chosen under the limits")
-    front: tuple[str, ...] = Field(description="the frontier over cost, latency and quality, best first")
+    front: tuple[str, ...] = Field(description="the front over cost, latency and quality, best first")
     frontiers: tuple[FrontierPart, ...] = Field(
-        description="the frontier and the choice for each limit on latency (SLO)"
+        description="the front and the choice for each limit on latency (SLO)"
     )
     ceilings: Mapping[str, Mapping[str, CeilingPart]] = Field(description="by system and measure")
 

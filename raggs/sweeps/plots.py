@@ -33,7 +33,7 @@ from raggs.sweeps.summary import system_names
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-MAX_NAMED = 6  # systems of the frontier that are named in a plot
+MAX_NAMED = 6  # systems on the front that are named in a plot
 BARS = 24  # effects
 Figure = Callable[[SystemRow], Number]
 
@@ -78,7 +78,7 @@ def _quality(measure: str) -> Figure:
     return lambda row: None if measure not in row.scores else row.scores[measure].mean
 
 
-# --- the frontier ---------------------------------------------------------------------------------------------------
+# --- the front ------------------------------------------------------------------------------------------------------
 
 
 def _front(report: SweepReport, figure: Figure, unit: str) -> str | None:
@@ -140,7 +140,7 @@ def _front(report: SweepReport, figure: Figure, unit: str) -> str | None:
 
 
 def _front_line(places: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return the frontier as steps from the fastest or cheapest system to the best."""
+    """Return the front as steps from the fastest or cheapest system to the best."""
     best: list[tuple[float, float]] = []
     for x, y in sorted(places, key=lambda place: (place[0], -place[1])):
         if not best or y > best[-1][1]:

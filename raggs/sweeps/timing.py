@@ -410,7 +410,7 @@ class StepTimer:
         )
 
     def _paid(self, system: RetrievalStack) -> Iterator[tuple[str, StepKind, str, str, str]]:
-        """Yield the provider calls of a query: key, kind, words, stage in the ledger, model."""
+        """Yield the provider calls of a query: key, kind, description, stage in the ledger, model."""
         rewriter = self._world.workspace.rewriter(system.rewrite)
         for model in rewriter.models:
             stage = self._parts.preparing(system.rewrite)

@@ -220,7 +220,7 @@ def rederived(work: StageWork, config: FilterConfig) -> Iterator[FilterRecord]:
 def _with_derived_fields(
     record: FilterRecord, sample: SampleRecord, copied: Mapping[str, float], config: FilterConfig
 ) -> FilterRecord:
-    """Return a record with the fields that can be derived from its window and its words."""
+    """Return a record with its part and, if it is kept, its leakage."""
     window = sample.windows[0]
     part = part_of(f"{window.source}:{window.start}", config.seed, config.dev)
     return record.model_copy(update={"part": part, "leakage": copied.get(record.qid) if record.kept else None})
