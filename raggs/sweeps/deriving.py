@@ -1,7 +1,7 @@
 """Derive the report of a sweep from its folder: scores, front, choice. This module searches for nothing, calls no model
 and times nothing.
 
-These functions write the report at the end of a sweep, choose again under other limits, and audit a sweep.
+The report at the end of a sweep, a new choice under other limits, and the audit of a sweep all use this module.
 
 The report compares approximate indexes with the exact one. It also scores each system without the judged passages that
 only this system found. Systems that the golden set was pooled from have an advantage through such passages. Systems

@@ -65,8 +65,8 @@ def explain(run: OpenedRun, qid: str) -> Explanation:
     """Replay one query's ranking.
 
     Raises:
-        NotFoundError: the rank stage has not finished, or another version of raggs made the ranking. Also: the query is
-            unknown, which suggests the most similar id, or it has nothing to rank.
+        NotFoundError: the rank stage has not finished, another version of raggs made the ranking, the query is unknown
+            (the message suggests the most similar id), or the query has nothing to rank.
         UsageError: the run omits ranking.
         AuditError: the entries of the journal are missing or contradictory.
         DataError: the settings or the records of the query are invalid.
