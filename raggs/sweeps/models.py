@@ -523,9 +523,7 @@ class OutcomePart(ReportPart):
     limits: Mapping[str, float] = Field(description="limits of the choice: latency_ms (the SLO), usd_per_1k, quality")
     choice: str | None = Field(description="system chosen under the limits")
     front: tuple[str, ...] = Field(description="the front over cost, latency and quality, best first")
-    frontiers: tuple[FrontierPart, ...] = Field(
-        description="the front and the choice for each limit on latency (SLO)"
-    )
+    frontiers: tuple[FrontierPart, ...] = Field(description="the front and the choice for each limit on latency (SLO)")
     ceilings: Mapping[str, Mapping[str, CeilingPart]] = Field(description="by system and measure")
 
     @classmethod
