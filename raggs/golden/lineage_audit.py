@@ -3,8 +3,8 @@
 `chain_findings` follows the lineage from run directory to run directory. Each parent must have the version that its
 child names. A version depends on all versions before it, so a version cannot be its own ancestor. A cycle, or a parent
 with other labels, is a forgery or a damaged file. `carried_findings` compares each carried label with the record of the
-parent, with its texts, and with the rules of `raggs.golden.aligning`. If the parent is not on this machine, the labels
-are compared only with the file that `raggs update` wrote.
+parent, with its texts, and with the rules of `raggs.golden.aligning`. If the parent is not at its recorded path, the
+labels are compared only with the file that `raggs update` wrote.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MAX_FINDINGS = 3  # reported lines per file; a last finding counts the others
 
 
 def parent_of(run: OpenedRun) -> OpenedRun | None:
-    """Return the parent of a version; None if the set is a first version, or the parent is not on this machine.
+    """Return the parent of a version; None if the set is a first version, or the parent is not at its recorded path.
 
     Raises:
         RaggsError: the manifest of the parent cannot be read.
@@ -48,7 +48,7 @@ def parent_of(run: OpenedRun) -> OpenedRun | None:
 
 
 def unchecked(run: OpenedRun) -> Iterator[str]:
-    """Yield a noun phrase if carried labels cannot be verified because the parent is not on this machine."""
+    """Yield a noun phrase if carried labels cannot be verified because the parent is not at its recorded path."""
     if run.manifest.lineage is not None:
         try:
             missing = parent_of(run) is None
