@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def canonical_json(value: Any) -> str:
-    """Return JSON with sorted keys and without spaces or NaN: equal values give equal text."""
+    """Return JSON with sorted keys and without spaces. NaN and infinity are errors."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 

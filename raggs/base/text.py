@@ -358,7 +358,7 @@ HALVES = re.compile("[\ud800-\udfff]")
 
 
 def count_tokens(texts: Sequence[str], vocabulary: str = VOCABULARY) -> list[int]:
-    """Return the number of tokens of each text."""
+    """Return the number of tokens of each text, estimated if the vocabulary cannot be read."""
     found = encoding(vocabulary)
     return [estimate(text) if found is None else len(found.encode_ordinary(text)) for text in texts]
 

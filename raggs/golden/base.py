@@ -38,7 +38,7 @@ SetPart = Literal["pool", "grades", "order"]
 
 
 class LabelRecord(JudgeRecord):
-    """A label from a file. Its grades are on the scale of the file."""
+    """A label from a file. Its grade may be outside 1 to 5."""
 
     qid: str
     rank: int = 0
