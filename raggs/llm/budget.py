@@ -1,4 +1,4 @@
-"""The budget: money is reserved before a call and settled after it, so that concurrent calls cannot exceed the budget.
+"""The budget: money is reserved before a call and settled after it, so that concurrent calls do not exceed the budget.
 
 `max_usd` and `max_calls` apply to the whole run: everything in its ledger counts, including possibly billed calls.
 Limits per invocation are separate settings, and their count starts at zero with each invocation. If the remaining

@@ -241,8 +241,8 @@ class ChatCall(Call[Completion]):
 
 @dataclass(frozen=True)
 class DecisionCall(Call[Completion]):
-    """A question about a text (see `DecisionRequest`). Providers charge only for input tokens, and without a discount
-    for cached prompts.
+    """A question about a text (see `DecisionRequest`). raggs counts only input tokens, without a discount for cached
+    prompts, because providers charge so.
     """
 
     KIND: ClassVar[providers.CallKind] = "decision"
