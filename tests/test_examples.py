@@ -195,7 +195,7 @@ def test_a_sweep_over_cuts_finds_that_a_manual_is_best_cut_by_its_headings(tmp_p
     config = tmp_path / "sweep-chunks" / "sweep.yaml"
     result = invoke("sweep", "--config", config)
     assert result.exit_code == 0, result.output
-    assert "10 systems on 47 questions, best reference_recall@5 first" in result.stdout
+    assert "10 systems on 47 queries, best reference_recall@5 first" in result.stdout
     folder = config.parent / "sweeps" / "sweep-chunks"
     report = json.loads((folder / "sweep.json").read_text(encoding="utf-8"))
     assert report["choice"]["winner"] == "lexical+markdown"

@@ -325,7 +325,7 @@ def _notes(rows: Sequence[SystemRow], doubts: SweepUncertainty | None, *, few: b
     for row, part in ((row, row.fit) for row in rows if row.fit):
         one, other = part.chosen
         found.append(
-            f"{row.name}: weight {one:g} on {plural(len(part.first), 'question')} and {other:g} on the others, each "
+            f"{row.name}: weight {one:g} on {plural(len(part.first), 'query')} and {other:g} on the others, each "
             f"chosen by {part.measure} on the half that it is not used for (seed {part.seed})"
         )
     asked = [row for row in rows if row.projection is None]

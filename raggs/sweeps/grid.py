@@ -219,7 +219,7 @@ def unroutable_reason(system: RetrievalStack) -> str | None:
     if depth is None:
         return None
     if isinstance(system.reranker, BoostedConfig) and system.reranker.weight == FIT:
-        return "weight: fit needs the same number of candidates for all questions"
+        return "weight: fit needs the same number of candidates for all queries"
     if system.run_file is not None:
         return "the depth of an external run is fixed"
     by_mode: Mapping[str, tuple[ScoreSource, ...]] = {
@@ -233,7 +233,7 @@ def unroutable_reason(system: RetrievalStack) -> str | None:
     if system.reranker is not None:
         there.add("candidates")
     if depth.when.rewrite is not None and (system.embedder is None or system.rewrite.type == "none"):
-        return "when.rewrite compares vectors of a question and its rewrite, but one of these vectors does not exist"
+        return "when.rewrite compares vectors of a query and its rewrite, but one of these vectors does not exist"
     return depth.lacking(there)
 
 

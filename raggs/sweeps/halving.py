@@ -57,7 +57,7 @@ def drop_hopeless(
         )
         undecided = {}
         for each in found.dropped:
-            worse = f"worse than {each.by} by {each.difference:.3f} on the first {count} questions"
+            worse = f"worse than {each.by} by {each.difference:.3f} on the first {count} queries"
             if (why := race.reversible(each.name, each.by, count, len(qids))) is not None:
                 undecided[each.name] = f"{worse} by the labels, which is {inconclusive(why)}"
                 continue
@@ -90,7 +90,7 @@ class _Race:
         shown: dict[str, ShownPassages | None] = {}
         first = ""
         for done, system in enumerate(alive):
-            part.hear(BuildProgress(f"systems on {len(asked)} questions", done, len(alive)))
+            part.hear(BuildProgress(f"systems on {len(asked)} queries", done, len(alive)))
             self.seen[system.name] = len(asked)
             try:
                 final = parts.final(system)

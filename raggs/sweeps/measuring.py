@@ -301,7 +301,7 @@ class SystemMeasurement:
                     continue
                 each.final = self.parts.final(each.system)
                 if not any(each.final.lists.values()):
-                    raise DataError("returned nothing for any question", remedy="look at its settings")
+                    raise DataError("returned nothing for any query", remedy="check its settings")
                 each.file = self._store.keep_run(each.system.name, each.final.lists)
                 each.fit = self._fit(each.system)
                 self._clock.note_paid(each.system)
@@ -477,7 +477,7 @@ def _count(
             continue
         rewriter = world.workspace.rewriter(system.rewrite, llm)
         if rewriter.models and repr(system.rewrite) not in seen:
-            llm.turn_to("rewriting questions")
+            llm.turn_to("rewriting queries")
             world.workspace.loop.run(rewritten(world.queries.values(), rewriter, EmbedConfig().language))
         seen.add(repr(system.rewrite))
         if system.embedder is not None:
@@ -567,4 +567,4 @@ def _count_vectors(
             count("embedding passages", ("passages", spec, passages.content_hash), calls, tokens)
     added = world.workspace.rewriter(system.rewrite).placeholders("")
     calls, size = questions * (1 + len(added)), size + sum(count_tokens(added)) if added else size
-    count("embedding questions", (system.rewrite, spec), calls, lambda: questions * size)
+    count("embedding queries", (system.rewrite, spec), calls, lambda: questions * size)

@@ -1,6 +1,6 @@
 """Parts of systems: each part is made once for all systems that share it, and stored.
 
-    questions ─rewrite─▶ prepared ─embedder─▶ embedded ─┐
+    queries ───rewrite─▶ prepared ─embedder─▶ embedded ─┐
     corpus ─embedder─▶ vectors ─▶ index ────────────────┴─▶ hits of each retriever ─▶ fused ─▶ first k ─▶ reranked
 
 Lexical and exact dense searches run once at the largest depth of the systems that share them, because the best 200

@@ -72,7 +72,7 @@ async def rerank_all(
             read = _without_near_duplicates(world, passages, [doc for doc, _ in candidates[qid]])
             found = await reranker.rerank(records[qid].rewrite, records[qid].language, read)
         done += 1
-        world.hear(BuildProgress("reranked questions", done, len(candidates)))
+        world.hear(BuildProgress("reranked queries", done, len(candidates)))
         return found
 
     return dict(zip(candidates, await all_or_none(map(one, candidates)), strict=True))
@@ -180,7 +180,7 @@ def _best_weight(values: Floats, measure: str) -> float:
     known = values[:, np.isfinite(values).all(axis=0)]
     if not known.size:
         raise DataError(
-            f"weight: fit needs questions in both halves on which {measure} is defined",
+            f"weight: fit needs queries in both halves on which {measure} is defined",
             remedy="set a weight, or use more queries",
         )
     return WEIGHTS[int(np.argmax(known.mean(axis=1).round(12)))]

@@ -224,7 +224,7 @@ def run_of(lists: Sequence[tuple[str, Sequence[tuple[str, float]]]]) -> Run:
     docs = [doc for _, hits in lists for doc, _ in hits]
     ranks = [-float(rank) for _, hits in lists for rank in range(len(hits))]
     if not qids:
-        raise DataError("returned nothing for any question", remedy="look at its settings")
+        raise DataError("returned nothing for any query", remedy="check its settings")
     return Run.from_columns(qids, docs, ranks)
 
 

@@ -58,9 +58,9 @@ class SweepManifest(ReportPart):
         exclude_if=lambda value: value is None,
         description="path of the configuration file, relative to the folder of the sweep",
     )
-    golden: str = Field(description="sha256 over the judgments of the questions")
+    golden: str = Field(description="sha256 over the judgments of the queries")
     questions: tuple[str, ...] = Field(description="ids of all queries")
-    world: str | None = Field(description="hash of questions and passages; null if no corpus was searched")
+    world: str | None = Field(description="hash of queries and passages; null if no corpus was searched")
     causes: str = Field(description="hash of all that the lists and scores depend on")
     settings: str = Field(description="hash of limits, prices and how time is measured")
     outcome: OutcomePart = Field(description="limits, choice, frontiers, and PROC and %PROC of each system")

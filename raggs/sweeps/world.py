@@ -201,7 +201,7 @@ class SweepContext:
                 remedy="set `queries` to the queries that were judged",
             )
         if strange := len(found) - len(kept):
-            self.hear(Notice(f"{plural(strange, 'question')} without grades omitted"))
+            self.hear(Notice(f"{plural(strange, 'query')} without grades omitted"))
         if lost := len(judged) - len(kept):
             self.hear(Notice(f"{plural(lost, 'judged query')} without a text omitted"))
         return kept

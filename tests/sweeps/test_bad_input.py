@@ -83,7 +83,7 @@ def test_a_missing_extra_is_told_with_its_line_for_pip(tmp_path: Path, monkeypat
         ("return [('p000', float('inf'))]", "inf"),
         ("return [('p000', 'high')]", "high"),
         ("return [('elsewhere', 1.0)]", "elsewhere"),
-        ("return []", "returned nothing for any question"),
+        ("return []", "returned nothing for any query"),
         ("raise RuntimeError('no light')", "no light"),
     ],
 )

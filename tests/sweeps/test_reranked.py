@@ -133,7 +133,7 @@ def test_a_weight_is_chosen_on_the_other_half_and_the_reranker_is_paid_once_for_
     assert row.cost.rerank == report.systems[1].cost.rerank
     assert row.latency.rerank is not None and row.latency.rerank.p50 >= report.systems[1].latency.rerank.p50
     (line,) = [each for each in report.notes if each.startswith(f"{row.name}: weight")]
-    assert f"weight {part.chosen[0]:g} on 3 questions and {part.chosen[1]:g} on the others" in line
+    assert f"weight {part.chosen[0]:g} on 3 queries and {part.chosen[1]:g} on the others" in line
     assert line in " ".join((project.out / "sweep.md").read_text().split())
     again = fitted_sweep(tmp_path, name="elsewhere").sweep().report
     assert server.count == 6, "what it read is kept"
@@ -195,7 +195,7 @@ def test_an_audit_chooses_the_weights_again(tmp_path, server):
 def test_too_few_questions_leave_the_system_unfinished_and_the_others_whole(tmp_path, server):
     axes = {"mode": "lexical", "k": 10, "reranker": [PAID, boosted("fit")]}
     made = [row.failed for row in paid_sweep(tmp_path, axes=axes, count=1).sweep().report.systems]
-    assert made[0] is None and "weight: fit needs questions in both halves" in made[1]
+    assert made[0] is None and "weight: fit needs queries in both halves" in made[1]
 
 
 def test_a_depth_that_is_routed_has_no_weight_to_fit(tmp_path, server):
