@@ -9,7 +9,7 @@ A section receives `ReportFacts`, which are already opened and scored, and retur
 scores are computed here. Sentences are taken from `raggs.evaluation`, `raggs.sweeps` and
 `raggs.runs.manifests.messages` if available there. To add a section, create in the folder `sections`:
 
-    mine.py      class Mine(ReportSection): NAME = "mine", TITLE, data(facts) -> a `Part`, or None to omit the section
+    mine.py      class Mine(ReportSection): NAME = "mine", TITLE, data(facts) -> a `ReportPart`; None omits the section
     mine.html    its template: `data` is the part; macros of `page/macros.html` render tables, figures, chips
     mine.css     optional; and mine.js, which reads the part's JSON by `raggs.data("mine")` if SCRIPTED = True
 

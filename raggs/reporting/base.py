@@ -1,7 +1,7 @@
 """Sections of the report: base class and input data.
 
-A section converts `ReportFacts` to typed data. The template next to its module renders them. `deciding_comparisons`
-selects the comparison of a decision: the best other system against the baseline, by the primary metric.
+A section converts `ReportFacts` to typed data, which the template next to its module renders. The first result of
+`deciding_comparisons` decides: the best other system against the baseline, by the primary metric.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class JudgeValidation:
 
     Attributes:
         trust: validity of the judge per use.
-        said: the same in sentences.
+        said: `trust` in sentences.
         document: complete report of the check; None if nothing could be compared.
         grades: number of labels by grade of the judge and human grade; empty without labels.
         why: reason why nothing could be compared; empty otherwise.
@@ -104,7 +104,7 @@ class ReportFacts:
     def views(self, depth: int) -> Iterator[QuestionView]:
         """Yield every query; texts of passages are omitted if they may not be shown.
 
-        Pool statistics are counted along the way, so that `pools` needs no second pass.
+        Pool statistics are counted along the way. After a complete pass, `pools` needs no second one.
 
         Args:
             depth: hits per system.
@@ -149,7 +149,7 @@ class ReportSection(ABC):
 
     @abstractmethod
     def data(self, facts: ReportFacts) -> ReportPart | None:
-        """Return the template variable `data`; None omits the section.
+        """Return the data of the section, which is `data` in its template; None omits the section.
 
         Raises:
             DataError: a file of the run is invalid.

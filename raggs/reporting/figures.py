@@ -22,8 +22,8 @@ class SvgFigure(ReportPart):
 
 
 def figures(report: EvalReport) -> Iterator[SvgFigure]:
-    """Yield the figures of the section on systems, the one of the primary metric first; `differences` is a separate
-    one.
+    """Yield the figures of the section on systems, the one of the primary metric first. `differences` yields another
+    one, for the section on the decision.
     """
     measure = report.measures[0]
     yield from _means(report, measure)
@@ -48,7 +48,9 @@ def _order(value: Number, report: EvalReport) -> float:
 
 
 def differences(report: EvalReport, measure: str) -> Iterator[SvgFigure]:
-    """Yield the differences of all systems from the baseline, with intervals, if there are any."""
+    """Yield one figure: the differences of the compared systems from the baseline, with intervals; none if nothing was
+    compared.
+    """
     rows = [
         ForestRow(part.system, part.difference, part.low, part.high, part.verdict in ("better", "worse"))
         for part in sorted(report.comparisons, key=lambda part: _order(part.difference, report))

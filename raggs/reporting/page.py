@@ -4,8 +4,9 @@ The content policy lists the hashes of the only style and the only script, so th
 facts yield equal bytes.
 
 Query sheets are packed, because a page may contain thousands: each text is stored once, and rows refer to it by number.
-The size is limited: the texts of all passages together take at most `MAX_TEXT_BYTES` bytes. With many passages, texts
-are truncated. Each query is a separate JSON text, which the page's script parses when the query is opened.
+The size is limited: the texts of all passages together take about `MAX_TEXT_BYTES` bytes at most. If there are too
+many, the longest texts are truncated. Each query is a separate JSON text, which the page's script parses when the query
+is opened.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ PackedRow = list[object]
 
 
 def safe_json(value: object) -> str:
-    """Return JSON in which characters that change the text direction remain escaped after parsing."""
+    """Return JSON in which control characters, also those of the text direction, remain escaped after parsing."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return COMMANDS.sub(lambda match: f"\\\\u{ord(match[0]):04x}", text)
 
@@ -92,7 +93,7 @@ class SheetPacking:
         return MAX_PASSAGE_CHARS
 
     def _wide(self) -> bool:
-        """Return whether many characters take more than one byte."""
+        """Return whether the first 100 texts take more than 1.5 bytes per character."""
         some = "".join(row.text for _, row in [*self._passages.values()][:100])
         return len(some.encode()) > 1.5 * len(some)
 
@@ -212,7 +213,7 @@ class TermLinks:
     """Links the first use of each term in a section to its definition at the end of the page, with a tooltip.
 
     Args:
-        terms: definitions by term. A term of several words, or a plural with s, is found in any case.
+        terms: definitions by term. Terms are found in upper and lower case, also with a plural s.
     """
 
     SILENT = frozenset(("a", "button", "code", "option", "pre", "script", "small", "style", "summary", "svg", "bdi"))
@@ -271,7 +272,7 @@ def _render_section(kind: type[ReportSection], part: ReportPart, linking: TermLi
 
 
 def embedded(value: object) -> str:
-    """Return JSON for embedding in HTML: without markup, and with escaped text direction characters."""
+    """Return JSON for embedding in HTML: without markup, and with escaped control characters."""
     text = safe_json(value)
     for char, code in MARKUP.items():
         text = text.replace(char, code)
@@ -335,5 +336,5 @@ def split_measures(table: Table) -> tuple[Table, Table | None]:
 
 
 def _safe_text(value: object) -> object:
-    """Return strings with escaped text direction characters; markup of the page is unchanged."""
+    """Return strings with escaped control characters; markup of the page is unchanged."""
     return value if hasattr(value, "__html__") or not isinstance(value, str) else escape_controls(value)

@@ -78,7 +78,7 @@ class RetrieverSurvey:
 
     @property
     def share(self) -> Annotated[str | None, Column("unique relevant")]:
-        """Relevant passages that only this retriever found, as number and share."""
+        """Number and share of its relevant passages that no other retriever found; None if it found none."""
         return f"{(alone := self.relevant_alone or 0)} ({alone / self.relevant:.0%})" if self.relevant else None
 
 
@@ -87,7 +87,7 @@ class PoolSurvey:
     """The pools of a run.
 
     Attributes:
-        depth: passages per query.
+        depth: passages per query that has any.
         passages: number of pooled passages; `distinct` of them are different passages of the corpus.
         duplicates: near-duplicates of another passage in the pool.
         sources: contributions by retriever.
@@ -203,7 +203,7 @@ def _share(both: int, sum_of_sizes: int) -> float:
 
 
 def _sample_texts(texts: Mapping[str, str]) -> list[str]:
-    """Return a reproducible sample of texts."""
+    """Return at most `SAMPLE` texts, drawn with a fixed seed."""
     ids = sorted(texts)
     places = np.random.default_rng(SEED).permutation(len(ids))[:SAMPLE]
     return [texts[ids[place]] for place in places.tolist()]

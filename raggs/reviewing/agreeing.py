@@ -3,7 +3,8 @@
 Agreement is reported only as aggregates, without single labels.
 
 The rubric is taken from the prompt of the run's judge, so that annotators and judge answer the same question. If the
-five grade definitions cannot be extracted from its text, the full text is shown.
+five grade definitions cannot be extracted from its text, the full text is shown. If the prompt cannot be read, the
+default prompt replaces it.
 """
 
 from __future__ import annotations
@@ -166,7 +167,7 @@ def _reviewer_agreement(
 
 
 def _repeated(held: Sequence[LabelKey], who: str) -> Iterator[tuple[int, int]]:
-    """Yield consecutive grades of repeated passages of an annotator; only valid lines count."""
+    """Yield consecutive grades of repeated passages of an annotator; only valid blind lines count."""
     said: dict[int, list[int]] = {}
     for word in held:
         if word.who == who and word.blind and word.grade is not None and isinstance(word.of, int):

@@ -116,8 +116,8 @@ WEIGHING_WAIT_SECONDS = 0.3  # small runs are weighed within this time
 class WeighedDisputes:
     """Disputes with their importance, which is computed again only for new disputes.
 
-    Adjudicating one dispute hardly changes the importance of others. Weighing 100,000 passages takes half a minute, so
-    that it runs in a thread, and the previous importance applies until it has finished.
+    Adjudicating one dispute hardly changes the importance of others. Weighing 100,000 passages takes half a minute.
+    Therefore it runs in a thread, and the previous importance applies until it has finished.
     """
 
     def __init__(self, weigh: Weigh) -> None:

@@ -1,6 +1,7 @@
-"""Human orders: batches of five passages of a query, with ties, from the passages that a run ranks.
+"""Human orders, with ties, of batches of two to five passages of a query, from the passages that a run ranks.
 
-Each batch is shown in a random order per annotator. Batches that an annotator has already ordered are not repeated.
+The passages of a batch are shown in a random order per annotator. Batches that an annotator has ordered are not
+repeated.
 """
 
 from __future__ import annotations

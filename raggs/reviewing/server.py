@@ -1,9 +1,10 @@
 """HTTP server of the labelling page: routes and access control. Static files are read from the package by fixed names.
 
-Each handler validates a typed request and calls one method. Errors become a one-sentence answer with a suitable status.
+Handlers validate a typed request and call the session. Errors become a one-sentence answer with a suitable status.
 
-`AccessGate` admits only browsers with the token, which is then stored in a cookie. It rejects cross-site, large and
-frequent requests. It wraps the application as ASGI middleware, so that it covers all routes. TLS requires a proxy.
+`AccessGate` admits only browsers that have opened the address with the token. They get a cookie that is derived from
+the token. `AccessGate` rejects cross-site, large and frequent requests. It wraps the application as ASGI middleware, so
+that it covers all routes. TLS requires a proxy.
 """
 
 from __future__ import annotations
@@ -371,7 +372,7 @@ class NextEvidenceRequest(ReviewerRequest):
 
 
 class EvidenceAnswerRequest(NextEvidenceRequest):
-    """The sets of a query that suffice. Sets for a query with differing sets adjudicate it."""
+    """The sets of a query that suffice. If `wanted` is "differ", they adjudicate the query."""
 
     query: str = Field(max_length=HEX)
     shown: tuple[Identifier, ...] = Field(min_length=1, max_length=MAX_SHOWN_PASSAGES)

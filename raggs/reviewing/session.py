@@ -1,15 +1,16 @@
 """Concurrent labelling: the queue of each annotator, and how labels are stored.
 
-A label is on disk before it is confirmed. The file reviews.jsonl is the only state: other programs may write it,
+A label is on disk before it is confirmed. Labels are stored only in reviews.jsonl: other programs may write this file,
 too, and a restart resumes from it. A label that is sent twice, because its confirmation was lost, is stored once.
-Annotators do not see grades of models or of other annotators. A lock processes one request at a time.
+Items are shown without grades of models or of other annotators. A lock admits one request at a time.
 
 `ReviewMarks` holds the labels that the queue and adjudication need, with little memory. Its rules are those of
 `raggs.parts.reviews`: the latest line of an annotator for an item counts, and replacements apply only to lines of the
 same annotator. A withdrawn line is treated as never written. A test compares both implementations.
 
-`ReviewQueue` selects the next item, in a random order per annotator, by query or by passage. Each item is labelled by
-one annotator, and a share of the items by two. Items that others have labelled, hold or adjudicated are not offered.
+`ReviewQueue` selects the next item: in the order of the plan, or else in a random order per annotator, by query or by
+passage. Each item needs the label of one annotator, and a share of the items those of two. Items that enough
+annotators have labelled or hold are not offered, nor are adjudicated items.
 
 `Leases` records the items currently displayed, in memory for some minutes, so that two annotators do not label the same
 item unintentionally.
@@ -150,7 +151,7 @@ class ReviewMarks:
         return found
 
     def decision(self, item: int) -> ReviewDecision | None:
-        """Return the valid adjudication of an item."""
+        """Return the valid adjudication of an item; None if there is none."""
         lines = reversed(self._decisions.get(item, ()))
         return next((self._decided[line] for line in lines if self._up(line)), None)
 
@@ -250,7 +251,7 @@ class Leases:
         self._held = dict[LeaseHolder, dict[int, float]]()  # expiry by item, in the order of assignment
 
     def take(self, holder: LeaseHolder, item: int, *, first: bool = False) -> None:
-        """Assign an item to a tab, or extend its lease."""
+        """Assign an item to a tab, or extend its lease. With `first`, it precedes the other items of the tab."""
         held = self._held.setdefault(holder, {})
         if first:
             held.pop(item, None)
@@ -328,7 +329,7 @@ class ReviewQueue:
         self._preceded = set[tuple[str, int]]()
 
     def left(self, who: str) -> int:
-        """Return the current number of items that an annotator still has to label."""
+        """Return the number of items that can currently be offered to an annotator."""
         return int(np.count_nonzero(self.open_to(who)))
 
     def progress(self, who: str, question: int) -> QueryProgress:
@@ -442,7 +443,15 @@ class QueryProgress(Frozen):
 
 
 class Receipt(Frozen):
-    """Answer to each step of a tab: the stored line, the next items, and the progress in all queries and in theirs."""
+    """Answer to each step of a tab.
+
+    Attributes:
+        line: id of the stored line; None if nothing was stored.
+        last: id of the annotator's latest valid line.
+        ahead: next items.
+        queries: progress in the queries of these items.
+        progress: progress in all queries.
+    """
 
     line: str | None
     last: str | None
@@ -625,7 +634,7 @@ class Session:
             return self._receipt(holder, None)
 
     def withdraw(self, holder: LeaseHolder, item: str) -> Receipt:
-        """Return the item next, without the annotator's label of it.
+        """Withdraw the annotator's label of an item, if there is one, and show the item next.
 
         Raises:
             NotFoundError: the item does not exist.
@@ -672,7 +681,7 @@ class Session:
         return found
 
     def word(self, who: str, number: int) -> GradeReview | None:
-        """Return the valid label of an annotator for an item, as stored."""
+        """Return the valid label of an annotator for an item, as stored; None if there is none."""
         with self._lock:
             self._catch_up()
             mark = self._marks.person(who).marks.get(number)
@@ -704,7 +713,7 @@ class Session:
             return [*self._marks.decided_by(who)]
 
     def latest(self, who: str) -> int | None:
-        """Return the item of an annotator's latest valid label."""
+        """Return the item of an annotator's latest valid label; None without labels."""
         with self._lock:
             self._catch_up()
             last = self._marks.person(who).last()

@@ -1,7 +1,7 @@
 """The decision section: recommendations, checks of the golden set, blockers, next steps and cost.
 
-Each check has findings, a threshold and a next step. The sentences are those of `raggs status`, `raggs judge check`
-and `raggs eval`; a check adds a state. The state of a check that was not run is "unknown", never "good".
+Each check has findings and a state, and in most cases a threshold or a next step. Most sentences are those of
+`raggs status`, `raggs judge check` and `raggs eval`. The state of a check that was not run is "unknown", never "good".
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ def _order_found(facts: ReportFacts, lock: StageLock, inversions: float) -> tupl
 
 
 def _doubled_budget_setting(budget: object, calls: int) -> str:
-    """Return the setting that doubles the budget of calls."""
+    """Return the setting that doubles the budget of the rank stage: calls per query, or the budget of all queries."""
     shared = budget if isinstance(budget, Mapping) else {}
     of_all = next(((name, value) for name, value in shared.items() if value is not None), None)
     return f"rank.max_calls={2 * calls}" if of_all is None else f"rank.budget.{of_all[0]}={2 * of_all[1]:g}"
@@ -534,7 +534,7 @@ def _reasons(best: ComparisonPart, report: EvalReport) -> Iterator[str]:
     elif best.verdict == "better" and best.negligible:
         yield f"the gain is significant but within {MARGIN:g}, which is negligible in practice"
     elif best.verdict == "worse":
-        yield f"{best.baseline} is better than all other systems"
+        yield f"{best.baseline} is significantly better than the best other system"
     elif best.verdict == "inconclusive" and not is_ahead(best, report):
         yield f"its mean is below {best.baseline}, although not significantly, so nothing supports the replacement"
     elif best.verdict == "inconclusive" and best.queries_needed:
@@ -661,7 +661,10 @@ def _thresholds(report: EvalReport | None) -> Iterator[str]:
         f"better or worse: the {report.confidence:.0%} interval excludes 0, and the Holm-corrected p-value is below "
         f"{alpha:.2g} (paired randomisation test)"
     )
-    yield "inconclusive: unjudged passages with the least favourable grades could reverse the verdict"
+    yield (
+        "inconclusive: neither better, worse nor equivalent, or unjudged passages with the least favourable grades "
+        "could reverse the verdict"
+    )
     yield f"equivalent: the interval is within {MARGIN:g} of zero"
     yield f"queries needed: for a power of {POWER:.0%} if the true difference equals the observed one"
     yield f"checks: {', '.join(STATE_WORDS.values())}; the worst check determines the result"

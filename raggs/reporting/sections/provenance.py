@@ -112,7 +112,7 @@ class ProvenanceSection(ReportSection):
 
 
 def _provenance_headline(facts: ReportFacts) -> str:
-    """Return whether the report can be repeated, and which models were called."""
+    """Return sentences on how to repeat the report and on the models that were called."""
     repeated = "You can create this report again with one command."
     if facts.run is None:
         return repeated
@@ -174,7 +174,7 @@ def _stage(name: str, lock: StageLock) -> StageLockPart:
 
 
 def _prompts(manifest: RunManifest) -> Iterator[PromptPart]:
-    """Yield the prompts of the stages that called a model."""
+    """Yield the prompts whose hashes the locks of the judge and rank stages contain."""
     for stage, prompts in PROMPTS.items():
         lock = manifest.stages.get(stage)
         for setting, component, use in prompts:

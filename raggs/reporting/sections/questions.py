@@ -23,7 +23,7 @@ from raggs.reporting.page import SheetPacking, compact
 
 TEN = 10
 DEEP, SHALLOW = 20, 10  # hits per system, for few and many queries
-MAX_FULL_DEPTH_LISTS = 2_000  # number of lists from which the lower depth is used
+MAX_FULL_DEPTH_LISTS = 2_000  # number of lists above which the lower depth is used
 
 VALUE_DIGITS = 4  # decimals of a score: one more than shown, so that differences are exact
 
@@ -63,7 +63,7 @@ class QuestionsPart(ReportPart):
     measure: str
     systems: tuple[str, ...]
     pair: tuple[str, ...] = Field(
-        description="the two systems that are compared first: the baseline and the best other"
+        description="systems that are compared first: the baseline and the best other, or else the first two"
     )
     stops: tuple[str, ...] = Field(description="stop words, which are not highlighted")
     lines: tuple[QuestionTableRow, ...]
@@ -164,14 +164,14 @@ def _round_or_none(value: Number) -> Number:
 
 
 def _most_different(lines: Sequence[QuestionTableRow]) -> tuple[PickedQuestion, ...]:
-    """Return the queries with the largest differences between systems; none with fewer than two systems."""
+    """Return up to ten queries, those with the largest differences between systems; none with fewer than two systems."""
     spans = [(max(known) - min(known), line) for line in lines if len(known := _defined_values(line.scores)) > 1]
     chosen = sorted((each for each in spans if each[0] > 0), key=lambda each: (-each[0], each[1].id))[:TEN]
     return tuple(PickedQuestion(id=line.id, text=line.text, value=f"{span:.3f}") for span, line in chosen)
 
 
 def _least_certain(lines: Sequence[QuestionTableRow]) -> tuple[PickedQuestion, ...]:
-    """Return the queries whose order in the golden set is least certain."""
+    """Return up to ten queries, those whose order in the golden set is least certain."""
     doubts = [(line.doubt, line) for line in lines if line.doubt]
     chosen = sorted(doubts, key=lambda each: (-each[0], each[1].id))[:TEN]
     return tuple(PickedQuestion(id=line.id, text=line.text, value=f"{doubt:.1f}") for doubt, line in chosen)

@@ -409,7 +409,9 @@ def _values(report: EvalReport, system: str, measure: str, qids: list[str]) -> t
 
 
 def _systems_headline(report: EvalReport) -> str:
-    """Return the score of the baseline and the verdicts on the other systems, by the primary metric."""
+    """Return the score of the baseline and the verdicts on the other systems, by the primary metric; if nothing was
+    compared, the scores.
+    """
     measure, compared = report.measures[0], deciding_comparisons(report)
     scores = {system.name: system.scores[measure].mean for system in report.systems}
     if not compared:
@@ -441,8 +443,8 @@ def _with_directions(document: ReportDocument, report: EvalReport) -> ReportDocu
 
 
 def _as_shown(document: ReportDocument) -> ReportDocument:
-    """Return the document with three decimals, without empty ranges, and without the losses, which have a separate
-    section.
+    """Return the document with scores rounded to three decimals, and without empty ranges. The losses are omitted,
+    because they have a separate section.
     """
     kept = tuple(_rounded(each) for each in document.sections if not each.title.startswith(Waterfall.TITLE))
     scores, table = _rounded(document.scores), document.scores.table
