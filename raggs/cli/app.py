@@ -4,8 +4,9 @@ Each subcommand is a function in a module of this package. The module is importe
 help line is printed. The function imports what it needs when it runs. So `raggs --help` imports neither numpy nor a
 provider.
 
-Every option can also be set by an environment variable: ``RAGGS_RUN_MAX_USD=5`` is ``raggs run --max-usd 5``. The name
-is ``RAGGS_<COMMAND>_<OPTION>``, with the long name of the option. The last line of each command's help states the rule.
+Every option can also be set by an environment variable: ``RAGGS_RUN_MAX_USD=5`` has the effect of
+``raggs run --max-usd 5``. The name is ``RAGGS_<COMMAND>_<OPTION>``, with the long name of the option. The last line of
+each command's help states the rule.
 """
 
 from __future__ import annotations

@@ -22,7 +22,6 @@ from raggs.cli.chunks import IN_PART, show_costs
 from raggs.cli.options import (
     AllowMixed,
     Details,
-    DryRun,
     Json,
     Overrides,
     Quiet,
@@ -77,6 +76,14 @@ Out = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Random seed.")]
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run",
+        help="Print what would run and, for a single kind, calls, tokens and cost; call no paid model and write only "
+        "caches.",
+    ),
+]
 MaxUsd = Annotated[
     float | None,
     typer.Option(

@@ -161,7 +161,7 @@ GoldenPath = Annotated[
         "--golden",
         "-g",
         metavar="RUN|FILE",
-        help="Golden set: a run directory, or a qrels file (TREC, BEIR, CSV, ranx).",
+        help="Golden set: a run directory, an export, or a qrels file (TREC, BEIR, CSV, ranx).",
     ),
 ]
 Runs = Annotated[

@@ -324,8 +324,7 @@ def report(
     """Write a self-contained HTML report for decision makers.
 
     Contains the result and its reliability, open problems, the next step and the cost. Details show where each system
-    loses and how each number was computed. Without --run, the systems are the run's own retrievers; the first one is
-    the baseline.
+    loses and how each number was computed. Without --run, the systems are the retrievers of the run and their fusion.
 
     \b
     Examples:

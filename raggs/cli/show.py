@@ -78,8 +78,8 @@ def show(
 ) -> None:
     """Show a query with its ranked passages and grades.
 
-    Without a query id, lists the first queries, or all with --all. With --details, also prints the first passages with
-    their text, the judge's reasons, human labels and what each system returned.
+    Without a query id, lists the first queries, or all with --all or --details. For a query, --details also prints the
+    first passages with their text, the judge's reasons, human labels and what each system returned.
 
     \b
     Examples:

@@ -1,8 +1,8 @@
 """Default output of `raggs run`, `status`, `why`, `cost` and `audit`: each command's result as a `Summary`.
 
-The headline is the answer, the table is the evidence for it, and `next` is the one command to run next. If the output
-would exceed 25 lines, `raggs.cli.render` prints the rest with `--details`. Nothing is computed here but counts and
-sums.
+The headline is the answer, the table is the evidence for it, and `next` is the one command to run next.
+`raggs.cli.render` prints everything else with `--details`, so that the default output stays within 25 lines. Nothing is
+computed here but counts and sums.
 """
 
 from __future__ import annotations

@@ -153,8 +153,8 @@ def import_(
 
     No data is sent to a server. Entries that are not questions are dropped, and duplicates are counted. Questions of a
     log with personal data (e-mail addresses, phone numbers, IBANs, cards, IP addresses, social security numbers, names)
-    are written to a second file (questions.flagged.jsonl), unless they are allowed or masked. In traces, personal data
-    is masked, unless --allow names its kind.
+    are written to a second file (by default questions.flagged.jsonl), unless they are allowed or masked. In traces,
+    personal data is masked, unless --allow names its kind.
 
     Traces are exports of OpenTelemetry (OTLP JSON), Phoenix, Langfuse or LangSmith. With --run-file, the logged lists
     become a system for raggs eval.

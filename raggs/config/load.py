@@ -1,7 +1,8 @@
 """Merge a file, the environment and the command line into one validated configuration.
 
 Later sources win: defaults < file < ``RAGGS__section__key`` variables < ``--set section.key=value``. raggs records the
-origin of every value. An error message names the line and suggests the nearest valid name.
+origin of every value. Error messages name the line if there is one, and suggest the nearest valid name for an
+unknown one.
 """
 
 from __future__ import annotations
@@ -74,8 +75,8 @@ def load_config(
 
     Args:
         path: the YAML file, or a mapping with the same content. Paths in a mapping are relative to the current folder.
-            A ``.env`` file next to the YAML file can supply keys and settings (see `raggs.config.source`). It never
-            overrides variables that are already set.
+            A ``.env`` file next to the YAML file, or for a mapping in the current folder, can supply keys and settings
+            (see `raggs.config.source`). It never overrides variables that are already set.
         overrides: texts of the form ``section.key=value``. List entries are addressed by number or name
             (``retrieve.retrievers.0.k=10``, ``retrieve.retrievers.bm25.k=10``).
         environment: replaces the environment of the process. If it is given, ``.env`` is not read.

@@ -1,8 +1,8 @@
-"""Every setting of a run, its default and its description. Defaults are defined only here.
+"""The settings of a run. Those of the stages are declared next to each stage.
 
-The description of a setting is in its `Field`. The description of an engine or fusion option is in the docstring of
-its class. docs/reference/configuration.md and `raggs explain rank.floor` are generated from both. This module creates
-no components. Adapters declare their own keys in their `Config`, which is imported on demand.
+The default and the description of a setting are in its `Field`. The description of an engine or fusion option is in the
+docstring of its class. docs/reference/configuration.md and `raggs explain rank.floor` are generated from both. This
+module creates no components. Adapters declare their own keys in their `Config`, which is imported on demand.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ QueriesSpec = Annotated[AdapterConfig, OneOf(queries.REGISTRY)]
 ExecutionSpec = Annotated[AdapterConfig, OneOf(execution.REGISTRY)]
 
 
-# A folder name that is valid on every system: letters, digits, dots, dashes and underscores; no leading dot or dash.
+# A portable name of a folder: letters, digits, dots, dashes and underscores; no leading dot or dash.
 RUN_NAME = r"^\w[\w.-]*$"
 RunName = Annotated[str, StringConstraints(pattern=RUN_NAME, max_length=120)]
 

@@ -276,10 +276,10 @@ logger = logging.getLogger(__name__)
 
 
 def environment_for(config: Path) -> Mapping[str, str]:
-    """Return the environment variables of the process and the permitted variables of the `.env` next to a
-    configuration.
+    """Return the environment variables of the process and those of the `.env` next to a configuration.
 
-    Variables of the `.env` that are not permitted are ignored, with one warning in the log.
+    Keys and other `PROVIDER_VARIABLES` of the `.env` are also added to the environment of the process. Other variables
+    have an effect only if they start with `PREFIX` or the YAML uses them as `${NAME}`; the rest is named in a warning.
 
     Raises:
         ConfigError: the `.env` cannot be read.

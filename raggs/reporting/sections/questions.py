@@ -164,14 +164,14 @@ def _round_or_none(value: Number) -> Number:
 
 
 def _most_different(lines: Sequence[QuestionTableRow]) -> tuple[PickedQuestion, ...]:
-    """Return up to ten queries, those with the largest differences between systems; none with fewer than two systems."""
+    """Return up to ten queries with the largest differences between systems; none with fewer than two systems."""
     spans = [(max(known) - min(known), line) for line in lines if len(known := _defined_values(line.scores)) > 1]
     chosen = sorted((each for each in spans if each[0] > 0), key=lambda each: (-each[0], each[1].id))[:TEN]
     return tuple(PickedQuestion(id=line.id, text=line.text, value=f"{span:.3f}") for span, line in chosen)
 
 
 def _least_certain(lines: Sequence[QuestionTableRow]) -> tuple[PickedQuestion, ...]:
-    """Return up to ten queries, those whose order in the golden set is least certain."""
+    """Return up to ten queries whose order in the golden set is least certain."""
     doubts = [(line.doubt, line) for line in lines if line.doubt]
     chosen = sorted(doubts, key=lambda each: (-each[0], each[1].id))[:TEN]
     return tuple(PickedQuestion(id=line.id, text=line.text, value=f"{doubt:.1f}") for doubt, line in chosen)

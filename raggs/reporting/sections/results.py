@@ -2,7 +2,7 @@
 
 Diagnoses: verdicts first, then the tables and plots of each.
 
-Losses: points lost from a perfect score down, how to recover them, and the losses of each query.
+Losses: how far each system is from a perfect score, by cause; how to reduce each loss; and the losses of each query.
 
 Sweeps: the choice, the Pareto front, main effects, and inconclusive comparisons.
 
