@@ -182,7 +182,9 @@ class UnitPrice(Settings):
 
     input: float | None = Field(None, ge=0, description="USD per 1M input tokens")
     output: float = Field(0, ge=0, description="USD per 1M output tokens")
-    per_1k_searches: float | None = Field(None, ge=0, description="USD per 1,000 calls of a reranker")
+    per_1k_searches: float | None = Field(
+        None, ge=0, description="USD per 1,000 searches of a reranker, each with up to 100 passages"
+    )
 
 
 class SystemLimits(Settings):

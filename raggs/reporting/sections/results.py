@@ -2,7 +2,8 @@
 
 Diagnoses: verdicts first, then the tables and plots of each.
 
-Losses: how far each system is from a perfect score, by cause; how to reduce each loss; and the losses of each query.
+Losses: how far each system is from a perfect score, by cause, and how to reduce each loss. A table has the losses of
+each query.
 
 Sweeps: the choice, the Pareto front, main effects, and inconclusive comparisons.
 
