@@ -362,8 +362,12 @@ PassageSets = Annotated[
 
 
 class NextEvidenceRequest(ReviewerRequest):
-    """Request for a query with its evidence sets: which kind, which queries come last, and whether grades may be seen
-    of passages that the annotator may still have to grade blind.
+    """Request for a query with its evidence sets.
+
+    Attributes:
+        wanted: queries that the annotator has not decided (open), or queries with differing sets (differ).
+        later: digests of queries that come last.
+        seen: whether the annotator agrees to see grades of passages that are not yet graded blind.
     """
 
     wanted: EvidenceFilter = "open"

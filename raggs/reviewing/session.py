@@ -634,7 +634,7 @@ class Session:
             return self._receipt(holder, None)
 
     def withdraw(self, holder: LeaseHolder, item: str) -> Receipt:
-        """Withdraw the annotator's label of an item, if there is one, and show the item next.
+        """Show the item next, and first withdraw the annotator's label of it, if there is one.
 
         Raises:
             NotFoundError: the item does not exist.
