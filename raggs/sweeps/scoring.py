@@ -1,4 +1,4 @@
-"""Scores of systems: every list is scored as in `raggs eval`, with one system in memory at a time.
+"""Scores of systems: every list is scored as in `raggs eval`.
 
 The ceilings (PROC) use a system's own candidates: the best order of its first k.
 """
@@ -29,7 +29,7 @@ from raggs.sweeps.judgments import TERMS, ChunkingJudgments, is_reference
 
 GRADED = ("ra_nwg", "n_recall4", "n_recall5", "ndcg", "harm", "holes")
 BINARY_MEASURES = ("ndcg", "recall", "precision", "mrr", "holes")
-READ = ("span_recall4", "span_precision4")  # Counted in characters, so that the chunking does not change the values.
+READ = ("span_recall4", "span_precision4")  # counted in characters, because chunkings have different passages
 CEILINGS = ("ra_nwg", "n_recall4")
 DECIDE_GRADED = ("ra_nwg", "n_recall4")
 DECIDE_OTHERS = ("ndcg", "recall")

@@ -542,8 +542,8 @@ class JudgeServer:
         return asdict(await self._services.judge.order(query, passages))
 
     async def _go_on_without_the_lost(self, turns: QueryTurns) -> None:
-        """Let another query start if nothing happens, because a worker may have died. The query of a dead worker can
-        block all others while its shard waits for a free worker.
+        """Let another query start if no request arrived for `STILL_S` seconds and none is pending: a worker may have
+        died. The query of a dead worker can block all others while its shard waits for a free worker.
         """
         while True:
             before = self._asked

@@ -84,7 +84,7 @@ class StageTally:
         statistics: collects the judge's health from the records.
         failed: number of records without a result.
         judges: all names of judges in the records.
-        damaged: files with a finding, whose records are not used for further checks.
+        damaged: files that are missing, changed or not valid. Their records are not used for further checks.
         answered: number of records that each model answered, by the model's key.
     """
 

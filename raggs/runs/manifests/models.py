@@ -117,7 +117,7 @@ class StageLock(Frozen):
     versions: Mapping[str, str | None] = Field(default_factory=dict)
     booked: tuple[int, int] | None = Field(
         None,
-        description="start and end byte of the lines in llm.ledger.jsonl that record the calls of this attempt",
+        description="start and end byte of the lines in llm.ledger.jsonl that record the calls behind `cost`",
     )
     answerers: Mapping[str, LockedAnswerer] = Field(
         default_factory=dict, exclude_if=not_, description="models that answered, with the same keys as in the records"
