@@ -119,6 +119,10 @@ class RunConfig(Settings):
                 raise ValueError(
                     f"merge.weights names {name!r}, which is not a retriever; retrievers: {', '.join(names)}"
                 )
+        if self.merge.weights and not any(self.merge.weights.get(name, 1.0) for name in names):
+            raise ValueError(
+                "merge.weights: all weights are 0, so pools would be empty; give a retriever a weight above 0"
+            )
         return self
 
     @model_validator(mode="after")

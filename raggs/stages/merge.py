@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from raggs.base.adapter import NameOf
 from raggs.base.artifacts import MergeRecord, Placement, RetrieveRecord
@@ -40,15 +40,6 @@ class MergeConfig(Settings):
     duplicates: TextDuplicates | None = Field(
         default_factory=TextDuplicates, description="detection of near-duplicates; null: no grouping"
     )
-
-    @field_validator("weights")
-    @classmethod
-    def _some_weight(cls, weights: Mapping[str, float] | None) -> Mapping[str, float] | None:
-        if weights and not any(weights.values()):
-            raise ValueError(
-                "all weights are 0, so nothing would be retrieved; give at least one retriever a weight above 0"
-            )
-        return weights
 
     @model_validator(mode="after")
     def _options_fit(self) -> MergeConfig:

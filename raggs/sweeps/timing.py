@@ -433,7 +433,7 @@ class StepTimer:
         try:
             self._parts.probe(system, stage, self._sample()[:PROBES])
         except RaggsError as error:
-            self._world.hear(Notice(f"{what}: its time is not known: {error}"))
+            self._world.hear(Notice(f"{what}: its latency is unknown: {error}"))
 
     def _timed(self, step: TimedStep, number: int) -> Timing:
         ms: dict[str, float] = {}

@@ -229,7 +229,7 @@ def test_calls_for_the_time_alone_are_planned_and_may_fail(server: LLMServer, tm
     server.fault_for = lambda number, body: "500"
     project.change(llm={**project.settings()["llm"], "max_attempts": 1})
     errors = project.call().stderr
-    assert "its time is not known" in errors
+    assert "its latency is unknown" in errors
     assert server.count - asked == 2, "who does not answer once is not asked again for the time alone"
     assert not [row for row in rows(project).values() if row["failed"]]
     assert set(waits(project).values()) == {None}
