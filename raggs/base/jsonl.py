@@ -338,7 +338,7 @@ class Appender:
         os.fsync(self._file.fileno())
 
     def close(self) -> None:
-        """Close the file. Further calls have no effect."""
+        """Close the file. Closing it again has no effect."""
         self._file.close()
 
     def __enter__(self) -> Appender:
