@@ -26,7 +26,7 @@ from raggs.stages.rank_config import DEFAULT_SHARED_MAX_CALLS, RankConfig
 from raggs.stages.replay import Batch, JournalAnswers, KeptPool, Replay, replay
 from raggs.stages.waves import SetBudget, SharedBudget, Waves, known_prices
 
-SHARED = {"top": 5, "max_calls": 40, "parallel": 2, "budget": {"calls": 60}}
+SHARED = {"top": 5, "max_calls": 40, "parallel": 2, "budget": {"calls": 30}}
 WORLDS = {f"q{seed}": make_world(seed, 4 + 6 * seed) for seed in range(5)}
 
 
@@ -42,7 +42,7 @@ def reasons(project: Project, artifact: str = "rank.queries") -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def ranked(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    project = make_project(tmp_path_factory.mktemp("set"), queries=8, corpus=60, rank=SHARED)
+    project = make_project(tmp_path_factory.mktemp("set"), queries=5, corpus=30, rank=SHARED)
     done = raggs("run", "--config", project.config, "-q")
     assert done.returncode == 0, done.stderr
     return project
@@ -50,29 +50,29 @@ def ranked(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 def test_the_budget_is_spent_where_it_promises_most_and_everybody_tells(ranked: Project) -> None:
     calls = shares(ranked)
-    assert calls.total() == 60 and len(calls) == 8 and len(set(calls.values())) > 1
+    assert calls.total() == 30 and len(calls) == 5 and len(set(calls.values())) > 1
     assert SHARED_OUT in reasons(ranked).values()
     counts = ranked.manifest()["stages"]["rank"]["counts"]
-    assert (counts["calls of all"], counts["least"], counts["most"]) == (60, min(calls.values()), max(calls.values()))
+    assert (counts["calls of all"], counts["least"], counts["most"]) == (30, min(calls.values()), max(calls.values()))
     assert raggs("audit", ranked.run).returncode == 0
-    assert "budget: 60 calls over 8 queries" in raggs("status", ranked.run, "--details").stdout
+    assert "budget: 30 calls over 5 queries" in raggs("status", ranked.run, "--details").stdout
     most = max(calls, key=lambda qid: (calls[qid], qid))
     why = raggs("why", ranked.run, "--query", most, "--details").stdout
     fewer = sum(count < calls[most] for count in calls.values())
-    shared = f"8 queries share 60 calls; this query got {calls[most]}, the mean is 7.5: {fewer} got fewer, 0 got more"
+    shared = f"5 queries share 30 calls; this query got {calls[most]}, the mean is 6.0: {fewer} got fewer, 0 got more"
     assert shared in why
     assert "this query had the most uncertain pairs" in why and "a higher value reduces the uncertainty" in why
 
 
 def test_a_greater_budget_goes_on_where_the_smaller_one_ended(ranked: Project, tmp_path: Path) -> None:
-    project = make_project(tmp_path / "more", queries=8, corpus=60, rank=SHARED)
+    project = make_project(tmp_path / "more", queries=5, corpus=30, rank=SHARED)
     assert raggs("run", "--config", project.config, "-q").returncode == 0
     assert project.artifacts() == ranked.artifacts()
     before = set((project.run / "rank.journal.jsonl").read_text().splitlines())
-    more = ("--set", "rank.budget.calls=80")
+    more = ("--set", "rank.budget.calls=40")
     assert raggs("run", "--config", project.config, "-q", *more).returncode == 0
     assert before < set((project.run / "rank.journal.jsonl").read_text().splitlines())
-    assert shares(project).total() == 80 and raggs("audit", project.run).returncode == 0
+    assert shares(project).total() == 40 and raggs("audit", project.run).returncode == 0
     assert raggs("run", "--config", project.config, "-q").returncode == 0
     assert project.artifacts() == ranked.artifacts()
 
@@ -81,7 +81,7 @@ def test_an_audit_finds_rounds_that_were_nobodys_turn(ranked: Project, tmp_path:
     copy = files_copied(ranked.run, tmp_path / "copy")
 
     def edit(content: dict[str, Any]) -> None:
-        content["stages"]["rank"]["params"]["budget"]["calls"] = 50
+        content["stages"]["rank"]["params"]["budget"]["calls"] = 24
 
     edit_manifest(copy, edit, reseal=True)
     done = raggs("audit", copy)
@@ -121,14 +121,14 @@ def test_money_that_ends_in_a_wave_leaves_all_rankings_with_what_is_paid_for(
     with LLMServer() as server:
         calm, short = (paying(tmp_path / name, server, queries=4) for name in ("calm", "short"))
         for project in (calm, short):
-            project.change(rank={**SHARED, "budget": {"calls": 34}}, llm={"concurrency": 4})
+            project.change(rank={**SHARED, "budget": {"calls": 20}}, llm={"concurrency": 4})
         assert raggs("run", "--config", calm.config, "-q", "--to", "judge").returncode == 0
         grades = server.count
         assert raggs("run", "--config", calm.config, "-q").returncode == 0
         whole = server.count
-        capped = ("run", "--config", short.config, "--json", "--max-calls", grades + 20)
+        capped = ("run", "--config", short.config, "--json", "--max-calls", grades + 12)
         told = json.loads((first := raggs(*capped)).stdout)
-        assert first.returncode == 7 and server.count == whole + grades + 20
+        assert first.returncode == 7 and server.count == whole + grades + 12
         assert told["bought"]["ranked"] == 4 and told["bought"]["short"] > 0
         assert not audit(short.run).findings
         cut = next(qid for qid, reason in reasons(short, "rank.queries.partial").items() if reason == STOP_BUDGET)
