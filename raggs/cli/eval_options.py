@@ -201,7 +201,7 @@ Cutoffs = Annotated[
         "--k",
         "-k",
         metavar="5,10",
-        help="Cutoffs for measures that are named without one (ndcg, not ndcg@5). [default: 10]",
+        help="Cutoffs for measures that are named without one (ndcg, not ndcg@5). [default: 10; for --samples 5]",
     ),
 ]
 Baseline = Annotated[

@@ -54,7 +54,7 @@ SameConfig = Annotated[
 Overrides = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="KEY=VALUE", help="Override a setting, e.g. rank.max_calls=40 (raggs explain KEY). Repeatable."
+        "--set", metavar="KEY=VALUE", help="Override a setting, e.g. budget.max_usd=2 (raggs explain KEY). Repeatable."
     ),
 ]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Run directory, e.g. runs/demo.")]
@@ -89,7 +89,7 @@ MaxCalls = Annotated[
         "--max-calls",
         metavar="N",
         min=0,
-        help="Maximum calls of the whole run, over all invocations [default: budget.max_calls, none if not set].",
+        help="Maximum calls of the whole run, over all invocations [default: budget.max_calls, 20,000 if not set].",
     ),
 ]
 AllowMixed = Annotated[

@@ -112,7 +112,7 @@ def load_settings(
         key, equals, text = override.partition("=")
         if not equals or not key.strip():
             raise UsageError(
-                f"--set {override}: expected the form key=value", remedy="use, for example, --set rank.max_calls=40"
+                f"--set {override}: expected the form key=value", remedy="use, for example, --set budget.max_usd=2"
             )
         assign(source, split_key(key.strip()), text, ValueOrigin("--set", key.strip()))
     refuse_secrets(source, environment)
