@@ -438,8 +438,8 @@ class Runner:
         or an edited configuration.
 
         If the configuration differs only in values that cannot change results, such as the budget, the manifest is not
-        written again. Signatures and golden.lock files therefore stay valid. A manifest with any other edit is not
-        written again either.
+        written again; the name and `judge.gate` are exceptions. Signatures and golden.lock files therefore stay valid.
+        A manifest with any other edit is not written again either.
         """
         content = self.store.content()
         if edited := {each.path for each in breaks(content)}:

@@ -69,8 +69,8 @@ class EmbedStage(Stage[EmbedConfig]):
         turned = sum(bool(query.history) for query in services.queries.values())
         if turned and not services.rewriter.READS_HISTORY:
             services.workspace.notify(
-                f"{plural(turned, 'query')} with earlier turns: the searches read only the last turn; if it "
-                "depends on the others, set embed.rewrite.type to conversation"
+                f"{plural(turned, 'query')} with earlier turns: the searches read only the last turn. If its "
+                "meaning depends on earlier turns, set embed.rewrite.type to conversation"
             )
 
         prepared = run_ordered(

@@ -36,7 +36,7 @@ from raggs.sweeps.outputs import Lists
 
 TERMS = {
     "reference_recall": "Share of the characters of the question's references that the top k holds, each counted once",
-    "reference_precision": "Share of the retrieved characters that are of the question's references",
+    "reference_precision": "Share of the retrieved characters that are part of the question's references",
 }
 BY_GRADES = dict(zip(TERMS, ("span_recall4", "span_precision4"), strict=True))
 References = Mapping[str, Sequence[Span]]

@@ -290,7 +290,7 @@ def health_lines(health: Health | None, *, exact: bool = False) -> Iterator[Summ
 
 
 def inversions_words(inversions: float) -> str:
-    """Return the expected number of discordant pairs in the top of a query."""
+    """Return a clause with the expected number of discordant pairs in the top of a query, a mean over queries."""
     return f"{inversions:.1f} discordant pairs expected in the top of a query (mean over queries)"
 
 
