@@ -262,7 +262,8 @@ def _default(place: TreePath) -> Any:
 
 PREFIX = "RAGGS__"
 KEYS = re.compile(r"[A-Z][A-Z0-9_]*_(?:API_KEY|ACCESS_TOKEN|API_TOKEN)")
-# Other variables with credentials that providers read. None of these variables chooses the code or the server.
+# Other variables that providers read, mostly credentials. None of them chooses the code, or a server that does not
+# belong to the provider.
 PROVIDER_VARIABLES = frozenset(
     {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK"}
     | {"AWS_REGION", "AWS_REGION_NAME", "AWS_DEFAULT_REGION"}
@@ -361,7 +362,7 @@ def _named_in(config: Path) -> set[str]:
 @cache
 def _warn_ignored(file: str, names: str) -> None:
     logger.warning(
-        "%s: ignored %s. A .env file may set only API keys, RAGGS__ variables and variables used as "
+        "%s: ignored %s. A .env file may set only credentials of providers, RAGGS__ variables and variables used as "
         "${NAME} in the YAML. Set others in the shell.",
         file,
         names,

@@ -201,7 +201,9 @@ class SystemPart(ReportPart):
 
     name: str
     source: str
-    missing: int = Field(description="number of judged queries without a list; they score 0, as with trec_eval -c")
+    missing: int = Field(
+        description="number of judged queries without a list; they count as empty lists, as with trec_eval -c"
+    )
     unknown: int = Field(description="number of queries of the run that are not judged; they are ignored")
     tied: int = Field(description="number of passages that share their score with another passage of the same query")
     scores: Mapping[str, ScorePart] = Field(description="score of each measure")

@@ -1,7 +1,7 @@
 """The passages to label: an index of the runs' pools. Texts stay on disk.
 
 An item is a query with a passage, identified by their texts. The same passage in two runs, or under two ids, is
-labelled once. Near-duplicates are represented by one passage.
+one item. Near-duplicates are represented by one passage.
 
 `ModelJudges` provides the models' grades: grades in memory, reasons on disk until they may be shown. Grades are read at
 first use, because labelling does not need them. Human grades in a run are ignored.
