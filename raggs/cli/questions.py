@@ -75,7 +75,7 @@ def make(
     max_calls: MaxCalls = None,
     allow_mixed: AllowMixed = False,
     partial: Annotated[
-        bool, typer.Option("--partial", help="Call no model; use the questions of a stopped run.")
+        bool, typer.Option("--partial", help="Generate no more questions: verify and filter those of a stopped run.")
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite files that this run did not write.")] = False,
     as_json: Json = False,
@@ -161,7 +161,7 @@ class QuestionsFlags:
     """Flags of `raggs questions make`.
 
     Attributes:
-        partial: whether to use the questions of a stopped run, without calls.
+        partial: whether to use the questions of a stopped run without generating more.
         force: whether to overwrite files that the run did not write.
         asks: whether a user can be asked for confirmation.
         shows: whether progress is shown.

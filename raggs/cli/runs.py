@@ -77,7 +77,8 @@ def run(
     partial: Annotated[
         bool,
         typer.Option(
-            "--partial", help="Do not resume a stopped stage: prune and rank the queries that it has finished."
+            "--partial",
+            help="Do not resume a stopped stage: run the later stages for the queries that it has finished.",
         ),
     ] = False,
     dry_run: Annotated[
