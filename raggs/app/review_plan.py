@@ -127,7 +127,9 @@ def usual_seconds(length: float) -> float:
 
 
 def reading_seconds(pool: RunPools, entries: Sequence[PoolEntry]) -> tuple[Floats, float]:
-    """Return the expected reading time of each entry in seconds, and the annotators' pace (1: the usual time)."""
+    """Return the expected labelling time of each entry in seconds, and the pace of the annotators as a factor of the
+    usual time, above 1 if they are slower; 1 if few times are known.
+    """
     told = [(took, length) for took, length in pool.timed if 0 < took <= MAX_TIMED_SECONDS]
     usual = [took / usual_seconds(length) for took, length in told]
     pace = float(np.median(usual)) if len(usual) >= FEWEST_TIMED else 1.0

@@ -45,7 +45,7 @@ N = TypeVar("N", int, float)
 RAW_MODE = 1  # diskcache's mode for values that are stored in the database unchanged
 FOLDER_MODE = 0o700
 DATABASE = "cache.db"
-LONGEST_PAYER = 64  # maximum length of a payer name, in characters
+LONGEST_PAYER = 64  # maximum length of a payer id, in characters
 MAX_AMOUNT = 1e12  # maximum tokens or USD of one answer
 PATIENCE_S = 30.0  # seconds to wait while another process locks the database
 LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -87,7 +87,7 @@ class CachedAnswer:
     Attributes:
         ms: duration of the calls in milliseconds, if known.
         by: the model that answered, if recorded.
-        payer: name of the ledger of the run that paid for it; empty if unknown.
+        payer: id of the run that paid for it, as in its ledger; empty if unknown.
     """
 
     raw: str

@@ -224,7 +224,9 @@ class LedgerLine(BaseModel):
         None, exclude_if=not_, description="names of the model that answered, only on the first line with its key"
     )
     payer: str = Field(
-        "", exclude_if=not_, description="name of the run as payer in the answer cache, on only one line of the ledger"
+        "",
+        exclude_if=not_,
+        description="random id that marks answers in the cache as paid by this run; only on one line of the ledger",
     )
     refused: bool = Field(
         False,
@@ -551,7 +553,7 @@ class CallLedger:
 
     @property
     def payer(self) -> str:
-        """Name that marks this run in the answer cache as the payer of an answer; empty if the ledger has no file."""
+        """Random id that marks answers in the cache as paid by this run; empty if the ledger has no file."""
         return "" if self._book is None else self._book.payer
 
     @property
@@ -625,7 +627,7 @@ class CallLedger:
             task: name of the task.
             saved_usd: cost of the answer when it was paid for.
             answerer: the model that answered.
-            payer: the run that paid for it, if known.
+            payer: id of the run that paid for it; empty if unknown.
 
         Raises:
             SnapshotError: the answer is from another model snapshot than earlier answers.

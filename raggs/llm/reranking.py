@@ -53,7 +53,7 @@ class PairScore:
         ms: latency of the call in milliseconds.
         tokens, usd: this passage's share of the usage.
         by: the model that answered, if recorded.
-        payer: the run that paid for it, if recorded.
+        payer: id of the run that paid for it; empty if unknown.
     """
 
     score: float

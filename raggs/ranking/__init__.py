@@ -2,7 +2,7 @@
 
 A pure library: identifiers and grades in, batches out, orders in, a `Ranking` out. It reads no file, clock or
 environment variable, writes no log, and does not depend on judges. The state of a ranker depends only on its arguments
-and the observed answers, so replaying the same observations gives a bit-identical ranking.
+and on the calls of its methods. Repeating the same calls, with rounds of the same size, gives a bit-identical ranking.
 
     ranker = make_ranker("online", ids, grades, top=20, batch_size=5, seed=1, max_calls=80)
     while not ranker.done:

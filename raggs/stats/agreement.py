@@ -218,7 +218,10 @@ def costs_of(size: int, weights: Weights | None) -> Ints:
 
 
 def kappa_of(tables: Ints | Floats, costs: Ints) -> Floats:
-    """Return kappa for each table, flat or square. Counts become floats, because their products can exceed 2^63."""
+    """Return kappa for each table, shape (tables,). A table has the shape of `costs`, or is flattened.
+
+    Counts become floats, because their products can exceed 2^63.
+    """
     given = tables.reshape(-1, *costs.shape).astype(np.float64)
     chance = given.sum(axis=2)[:, :, None] * given.sum(axis=1)[:, None, :]
     observed = (costs * given).sum(axis=(1, 2)) * given.sum(axis=(1, 2))

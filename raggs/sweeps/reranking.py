@@ -147,7 +147,7 @@ def scorer_for(
 
 
 def fit(scorer: SystemScorer, name: str, k: int, seed: int, run_of: Callable[[float], Run]) -> FitPart:
-    """Fit the weights.
+    """Return the weight of a boosted reranker for each half of the queries, chosen on the other half.
 
     Args:
         scorer: scorer of the system.

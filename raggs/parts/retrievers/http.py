@@ -329,7 +329,7 @@ class HttpRetriever(Retriever):
         if not isinstance(found, list):
             known = ", ".join(sorted(answer)[:8]) if isinstance(answer, dict) else type(answer).__name__
             held = f"it has: {shorten(known, SHOWN_CHARS)}" if found is None else f"but {shorten(repr(found), 60)}"
-            raise self._unusable(query, f"has no list at {config.results!r} ({held})", "correct results")
+            raise self._unusable(query, f"has no list at {config.results!r} ({held})", "correct the setting results")
         return [self._result(each, rank, query) for rank, each in enumerate(found[: config.k], start=1)]
 
     def _result(self, each: object, rank: int, query: EmbedRecord) -> tuple[str, float]:
@@ -340,7 +340,7 @@ class HttpRetriever(Retriever):
             identity = str(identity)
         if not isinstance(identity, str) or not identity:
             setting = "id" if config.text is None else "text"
-            raise self._unusable(query, f"has no text at {named!r} in {place}", f"correct {setting}")
+            raise self._unusable(query, f"has no text at {named!r} in {place}", f"correct the setting {setting}")
         if not identity.isascii() and replace_surrogates(identity) != identity:
             raise self._unusable(query, f"has invalid Unicode at {named!r} in {place}", "correct the service")
         if config.score is None:
@@ -348,7 +348,9 @@ class HttpRetriever(Retriever):
         score = value_at(each, config.score)
         if isinstance(score, bool) or not isinstance(score, int | float) or not abs(score) <= sys.float_info.max:
             raise self._unusable(
-                query, f"has no finite number at {config.score!r} in {place}", "correct score, or set it to null"
+                query,
+                f"has no finite number at {config.score!r} in {place}",
+                "correct the setting score, or set it to null",
             )
         return identity, shortest_float(float(score))
 
@@ -366,7 +368,7 @@ class HttpRetriever(Retriever):
                 raise self._unusable(
                     query,
                     f"contains a text that no passage of the corpus has: {shorten(lost[0], 60)!r}",
-                    "index the same corpus in the service, or set id",
+                    "index the same corpus in the service, or set id instead of text",
                 )
             ids = [doc_id for doc_id in found if doc_id is not None]
         elif strange := sorted(set(ids) - self.context.passages.known(ids)):

@@ -7,7 +7,8 @@ the stored results.
    for its record.
 3. Each lock is consistent with the other locks, the configuration, the records and the ledger.
 4. All stages except `retrieve`, `sample` and `ask` are recomputed from their inputs and compared line by line
-   (`derivations`). If a stage was stopped, its partial results are checked in a similar way (`part_findings`).
+   (`derivations`). Answers of models, vectors and cosines are copied from the stored records. If a stage was stopped,
+   its partial results are checked in a similar way (`part_findings`).
 
 A manifest may have been edited, so an unreadable value in it is reported as a finding instead of raising an error. The
 audit writes nothing and calls no model. It needs no network, no corpus and no API key.
