@@ -380,7 +380,7 @@ def test_help_is_shown() -> None:
         [sys.executable, "-m", "raggs", "doctor", "--help"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0
-    assert "Configuration file whose inputs and services are also checked" in re.sub(r"\s+", " ", done.stdout)
+    assert "Configuration file whose inputs and servers are also checked" in re.sub(r"\s+", " ", done.stdout)
 
 
 def test_every_kind_of_diagnosis_has_a_page_a_line_in_the_overview_and_a_command() -> None:
