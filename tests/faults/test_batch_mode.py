@@ -32,7 +32,7 @@ def test_killed_while_waiting_it_resumes_and_nothing_is_submitted_twice(b, proje
         b.run(direct, 0)
         own = project(server, "batch")
         server.batches.polls = 0
-        for _ in range(3):
+        for _ in range(2):
             child = b.forks.start("run", "--config", own.config, "--quiet")
             polls = server.batches.seen.count("GET /batches/ID")
             looked = lambda polls=polls: server.batches.seen.count("GET /batches/ID") > polls + 1  # noqa: E731

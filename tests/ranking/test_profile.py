@@ -43,7 +43,7 @@ def open_ranker(world: World, **options) -> Ranker:
     return make_ranker("bayes", world.ids, list(world.grades.values()), **settings)
 
 
-def taught(left: tuple[float, ...], questions: int = 4, spread: float = 0.35, bonus: float = 0.0, **options) -> Profile:
+def taught(left: tuple[float, ...], questions: int = 3, spread: float = 0.35, bonus: float = 0.0, **options) -> Profile:
     pilots = []
     for seed in range(questions):
         world = make_world(seed, spread=spread)

@@ -54,6 +54,7 @@ def make_config(folder: Path, count: int = 6, **sections: Any) -> Path:
         "corpus": {"type": "folder", "path": "docs"},
         "queries": {"type": "jsonl", "path": "questions.jsonl"},
         "judge": {"judge": {"type": "reference"}},
+        "rank": {"top": 5, "max_calls": 4},
         "questions": {"sample": {"n": 20, "window": 600}, "filter": {"excerpt": 0.1, "duplicate": 0.99}},
     }
     for name, value in sections.items():

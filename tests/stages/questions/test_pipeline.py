@@ -29,7 +29,7 @@ def test_documents_become_questions_without_a_file_of_settings(tmp_path: Path, m
     found = read_questions(tmp_path / "questions.jsonl")
     assert found and not misplaced(found, tmp_path / "docs")
     assert all("made by rule" in str(query.metadata["made"]) for query in found)
-    call("run", "--config", "raggs.yaml")
+    call("run", "--config", "raggs.yaml", "--set", "rank.max_calls=4")
     top = {row["qid"]: row["grade"] for row in reversed(rows(tmp_path / "runs" / "docs" / "rank.jsonl"))}
     assert top == dict.fromkeys((query.qid for query in found), 5)  # each question finds what answers it
     call(
