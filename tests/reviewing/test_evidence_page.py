@@ -87,6 +87,7 @@ def test_every_key_of_the_view(browser: Any, tmp_path: Path) -> None:
         assert ada.page.get_by_role("button", name="Send").is_disabled()
         ada.press("Enter")
         assert stored(tmp_path) == [], "each set needs a decision"
+        ada.has("#trouble:visible", "Not sent. 2 sets to decide")
         assert ada.page.locator("mark").count() == 0
         ada.press("h")
         assert {*ada.page.locator("mark").all_inner_texts()} == {"subject", "0"}
@@ -120,6 +121,12 @@ def test_accept_change_and_no_set(browser: Any, tmp_path: Path) -> None:
         ada.has("#trouble:visible", "contains all passages of set")
         assert stored(tmp_path) == []
         ada.press("x")
+        ada.has("[role=status].soft:visible", "Add passages to the new set, or reject it")
+        ada.press("Enter")
+        ada.has("#trouble:visible", "Not sent. Add passages to the new set, or reject it")
+        assert stored(tmp_path) == [], "a new set needs passages"
+        ada.press("r")
+        ada.have("✓ 1 + 3", "✗ 2")
         line = ada.sent(tmp_path, 1)
         assert (line.sets, line.proposed) == ((("d0-0", "d0-2"),), (("d0-0", "d0-2"), ("d0-1",)))
         assert (line.note, line.who, line.blind) == ("the second is too old", "ada", False)
@@ -169,6 +176,34 @@ def test_drafts_skips_and_answers_survive(browser: Any, tmp_path: Path) -> None:
         assert all("ERR_" in each for each in ada.complaints)
 
 
+def test_a_draft_and_its_undo_survive_several_reloads(browser: Any, tmp_path: Path) -> None:
+    run = judged(tmp_path)
+    with served(run, overlap=0) as address:
+        ada = Annotator(browser, address)
+        ada.press("Enter")
+        ada.page.wait_for_selector(READY)
+        ada.press("a", "r")
+        for _ in range(2):
+            ada.page.reload()
+            ada.page.wait_for_selector(READY)
+            ada.have("✓ 1 + 3", "✗ 2")
+        ada.press("u")
+        ada.have("✓ 1 + 3", "? 2")
+        assert ada.complaints == []
+
+
+def test_a_view_that_found_no_server_is_shown_when_it_is_back(browser: Any, tmp_path: Path) -> None:
+    run = judged(tmp_path)
+    with served(run, overlap=0) as address:
+        ada = Annotator(browser, address)
+        port = int(address.split(":")[2].split("/")[0])
+    ada.press("v")
+    sync_api.expect(ada.page.locator("#trouble")).to_contain_text("The server does not answer")
+    with served(run, port=port, overlap=0):
+        ada.page.wait_for_selector("text=There is no disputed passage", timeout=15_000)
+        sync_api.expect(ada.page.locator("#trouble")).to_be_hidden()
+
+
 def test_annotators_who_differ_are_adjudicated_on_the_page(browser: Any, tmp_path: Path) -> None:
     run = judged(tmp_path, 1)
     with served(run, overlap=0) as address:
@@ -184,7 +219,7 @@ def test_annotators_who_differ_are_adjudicated_on_the_page(browser: Any, tmp_pat
         bo.has(".voices", "ada")
         bo.has(".voices li >> nth=1", "bo")
         bo.have("? 1 + 3", "? 2")
-        bo.has(".combination .by", "stored, ada")
+        bo.has(".combination .by", "proposed, ada")
         bo.press("a", "a")
         line = bo.sent(tmp_path, 3)
         assert line.settles and line.who == "bo"
@@ -230,6 +265,6 @@ def test_it_looks_well(browser: Any, tmp_path: Path, width: int, scheme: str) ->
         ada.look(f"evidence-keys-{name}")
         ada.press("Escape")
         ada.page.locator("#language").click()
-        ada.has("#sets-title", "Ensembles suffisants")
+        ada.has("#sets-title", "Ensembles de passages")
         ada.look(f"evidence-french-{name}")
         assert ada.complaints == []

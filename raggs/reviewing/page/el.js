@@ -117,6 +117,7 @@ export function gradeButtons(said, rubric, grades, give, pressed) {
     const button = el("button", { type: "button", className: `g${grade ?? 0}`, textContent: text, title: meaning || "", onclick: () => give(grade) });
     button.setAttribute("aria-label", meaning ? `${text}: ${meaning}` : `${said.grades} ${text}`);
     button.setAttribute("aria-keyshortcuts", grade === null ? "0" : text);
+    if (grade === null) button.append(el("kbd", { textContent: "0", ariaHidden: "true" }));
     if (pressed !== undefined) button.setAttribute("aria-pressed", String(pressed === grade));
     return button;
   });

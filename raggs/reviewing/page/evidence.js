@@ -22,6 +22,7 @@ export async function evidence(at) {
   const number = (doc) => first().passages.findIndex((each) => each.doc_id === doc) + 1;
   const named = (set) => (set.members.length ? set.members.map(number).sort((one, other) => one - other).join(" + ") : said.emptySet);
   const open = () => sets.filter((each) => each.accepted === null && each.members.length).length;
+  const blank = () => sets.some((each) => each.accepted === null && !each.members.length);
 
   // The sets of a query as a draft left them, else as they are stored, or as annotators gave them.
   function begin() {
@@ -35,7 +36,7 @@ export async function evidence(at) {
     const draft = kept(drafts, {})[found.first.query];
     for (const members of found.first.proposed) add(members).stored = true;
     for (const each of found.first.given) for (const members of each.sets) add(members).by.push(each.who);
-    if (draft && draft.wanted === wanted) ({ sets, chosen } = draft);
+    if (draft && draft.wanted === wanted) ({ sets, chosen, past } = draft);
     note.value = draft?.note || "";
     chosen = Math.max(0, Math.min(chosen, sets.length - 1));
   }
@@ -51,7 +52,7 @@ export async function evidence(at) {
   function save() {
     if (!found.first) return;
     const all = kept(drafts, {});
-    if (past.length || note.value) all[found.first.query] = { wanted, sets, chosen, note: note.value }; else delete all[found.first.query];
+    if (past.length || note.value) all[found.first.query] = { wanted, sets, chosen, past, note: note.value }; else delete all[found.first.query];
     keep(drafts, all);
   }
 
@@ -130,7 +131,7 @@ export async function evidence(at) {
       el("h2", { id: "sets-title", textContent: said.sets }),
       sets.length ? el("ul", { className: "rows" }, ...sets.map(row)) : null,
       el("p", { className: "soft", role: "status", textContent: outcome() }),
-      el("p", { className: "tools" }, keyed(said.accept, () => decide(true), "a", !sets[chosen]?.members.length), keyed(said.reject, () => decide(false), "r", !sets[chosen]?.members.length), keyed(said.newSet, create, "+"), keyed(said.noSet, none, "0")),
+      el("p", { className: "tools" }, keyed(said.accept, () => decide(true), "a", !sets[chosen]?.members.length), keyed(said.reject, () => decide(false), "r", !sets[chosen]), keyed(said.newSet, create, "+"), keyed(said.noSet, none, "0")),
       tools());
     const side = el("section", { className: "side" }, given(), box, el("label", { htmlFor: "why-so" }, said.evidenceNote, el("kbd", { textContent: "n", ariaHidden: "true" })), note);
     side.setAttribute("aria-labelledby", "sets-title");
@@ -142,15 +143,15 @@ export async function evidence(at) {
   function row(set, place) {
     const state = set.accepted === null ? said.openSet : set.accepted ? said.acceptedSet : said.rejectedSet;
     const button = el("button", { type: "button", id: `set-${place + 1}`, className: `combination ${set.accepted === null ? "" : set.accepted ? "accepted" : "rejected"}`, onclick: () => choose(place, `set-${place + 1}`) },
-      el("strong", { textContent: mark(set), ariaHidden: "true" }), el("span", { className: "unseen", textContent: `${said.set(place + 1)}, ${state}: ` }),
-      el("span", { className: "name", textContent: named(set) }), el("span", { className: "soft by", textContent: [set.stored && said.stored, set.own && said.own, ...set.by].filter(Boolean).join(", "), dir: "auto" }), el("kbd", { textContent: place < 5 ? String(place + 1) : "", ariaHidden: "true" }));
+      el("strong", { textContent: mark(set), ariaHidden: "true" }),
+      el("span", {}, said.set(place + 1), el("span", { className: "unseen", textContent: `, ${state}` }), ": ", el("span", { className: "noun", textContent: said.members(set.members.length) }), el("span", { className: "name", textContent: named(set) })), el("span", { className: "soft by", textContent: [set.stored && said.stored, set.own && said.own, ...set.by].filter(Boolean).join(", "), dir: "auto" }), el("kbd", { textContent: place < 5 ? String(place + 1) : "", ariaHidden: "true" }));
     button.setAttribute("aria-pressed", String(place === chosen));
     return el("li", {}, button);
   }
 
   function outcome() {
     const yes = sets.filter((each) => each.accepted && each.members.length).length;
-    return open() ? said.openSets(open()) : yes ? said.acceptedSets(yes) : sets.length ? said.noneSuffices : said.noSets;
+    return open() ? said.openSets(open()) : blank() ? said.blankSet : yes ? said.acceptedSets(yes) : sets.length ? said.noneSuffices : said.noSets;
   }
 
   // What each annotator of a disputed query gave.
@@ -162,18 +163,20 @@ export async function evidence(at) {
   }
 
   function tools() {
-    return el("p", { className: "tools" }, keyed(said.undo, back, "u"), keyed(said.skip, skip, "s", !found.first), keyed(said.send, send, "Enter", !ready()));
+    return el("p", { className: "tools" }, keyed(said.undo, back, "u"), ...(found.first ? [keyed(said.skip, skip, "s"), keyed(said.send, send, "Enter", !ready())] : []));
   }
 
   // An answer needs a decision on each set, or that no set suffices.
-  const ready = () => Boolean(found.first) && !open() && sets.length > 0 && sets.every((each) => each.members.length || each.accepted !== true);
+  const ready = () => Boolean(found.first) && !open() && !blank() && sets.length > 0;
 
   // --- steps ----------------------------------------------------------------------------------------------------------
 
   function change(focus, work) {
     if (busy || !found.first) return;
     past.push({ sets: structuredClone(sets), chosen });
+    if (past.length > 200) past.shift();
     work();
+    at.trouble("");
     at.tell(sets[chosen] ? `${said.set(chosen + 1)}: ${named(sets[chosen])}, ${mark(sets[chosen])}. ${outcome()}` : outcome());
     shown(focus);
   }
@@ -196,10 +199,13 @@ export async function evidence(at) {
     });
   }
 
+  // To reject a set without passages removes it.
   function decide(accepted) {
-    if (!sets[chosen]?.members.length) return;
+    if (!sets[chosen] || (accepted && !sets[chosen].members.length)) return;
     change(document.activeElement.id, () => {
-      sets[chosen].accepted = accepted;
+      if (sets[chosen].members.length) sets[chosen].accepted = accepted;
+      else sets.splice(chosen, 1);
+      chosen = Math.max(0, Math.min(chosen, sets.length - 1));
       const next = sets.findIndex((each) => each.accepted === null && each.members.length);
       if (next >= 0) chosen = next;
     });
@@ -210,6 +216,7 @@ export async function evidence(at) {
       sets = [...sets.filter((each) => each.members.length), created(null)];
       chosen = sets.length - 1;
     });
+    reveal();
   }
 
   function none() {
@@ -235,7 +242,7 @@ export async function evidence(at) {
       shown();
       window.scrollTo(0, 0);
     } catch (error) {
-      at.trouble(error.status ? said.refused(error.message) : said.offline);
+      at.trouble(error.status ? (path === "/api/evidence" ? said.refused : said.unchanged)(error.message) : said.offline);
     }
     sending(false);
   }
@@ -250,7 +257,8 @@ export async function evidence(at) {
   function send(event) {
     if (event.target.matches?.(".whole")) return false; // Enter presses the button
     if (found.unblinds) return agree();
-    if (!ready() || busy) return;
+    if (busy || !found.first) return;
+    if (!ready()) return at.trouble(said.notSent(outcome()));
     const { query, passages, proposed } = first();
     const accepted = sets.filter((each) => each.accepted && each.members.length).map((each) => each.members);
     const body = { query, shown: passages.map((each) => each.doc_id), proposed, sets: accepted, note: note.value.trim(), seconds: Math.round(performance.now() - since) / 1000 };
@@ -281,7 +289,11 @@ export async function evidence(at) {
     const buttons = [...at.box.querySelectorAll(".pick")], now = buttons.indexOf(document.activeElement);
     const goal = buttons[Math.max(0, Math.min(buttons.length - 1, now < 0 && by < 0 ? 0 : now + by))];
     goal?.focus({ preventScroll: true });
-    goal?.closest(".card").scrollIntoView({ block: narrow.matches ? "start" : "nearest" });
+    reveal();
+  }
+
+  function reveal() {
+    document.activeElement.closest(".card")?.scrollIntoView({ block: narrow.matches ? "start" : "nearest" });
   }
 
   function pick() {

@@ -411,7 +411,10 @@ async function turn(name) {
     if (!box.isConnected || page.view !== name) return;
     page.keys = keys;
     trouble("");
-  } catch (error) { fault(error); }
+  } catch (error) {
+    fault(error);
+    if (!error.status && box.isConnected && page.view === name) page.again = setTimeout(() => turn(name), 3000);
+  }
 }
 
 // A label from the list: its passage, to be graded again.
