@@ -261,7 +261,7 @@ def test_by_keyboard_alone(browser: Any, tmp_path: Path) -> None:
             "mark",
             "1",
             "5",
-            "?",
+            "?0",
             "back",
             "next",
             "note",
