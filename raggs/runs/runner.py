@@ -286,12 +286,7 @@ class Runner:
             self.store.forget_partial(later)
         journal = self._journal(stage.JOURNAL, reasons) if stage.JOURNAL else None
         self._ledger.turn_to(self.store.ledger, name)
-        started, clock, before, booked = (
-            utc_now(),
-            time.perf_counter(),
-            self._ledger.spent,
-            self.store.account.end(),
-        )
+        started, clock, before, booked = utc_now(), time.perf_counter(), self._ledger.spent, self.store.account.end()
         watch = RecordWatch(stage, stage.statistics(config))
         watch.statistics.exact = is_exact(parts.get("judge"))
         try:
@@ -384,10 +379,7 @@ class Runner:
         if self.store.exists:
             found, unsound = self.store.manifest(), self.standing.unsound
             for lock in found.stages.values():
-                answerers, known = (
-                    self._ledger.answerers,
-                    [each.answerer for each in lock.answerers.values()],
-                )
+                answerers, known = self._ledger.answerers, [each.answerer for each in lock.answerers.values()]
                 answerers.learn(known)
                 answerers.expect(known)
             self._learn_earlier_answerers()

@@ -351,13 +351,8 @@ class Stage(StageOf[C, Services], Generic[C]):
         return services.judge.name if self.ASKS == "judge" else None
 
 
-CALL_QUANTILES = {
-    "least": 0.0,
-    "quarter": 0.25,
-    "half": 0.5,
-    "three quarters": 0.75,
-    "most": 1.0,
-}  # quantile levels of the calls per query
+# quantile levels of the calls per query
+CALL_QUANTILES = {"least": 0.0, "quarter": 0.25, "half": 0.5, "three quarters": 0.75, "most": 1.0}
 
 
 def spread(shares: Sequence[int], ended: int) -> dict[str, int]:

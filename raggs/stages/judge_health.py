@@ -43,10 +43,8 @@ if TYPE_CHECKING:
 
 GRADES = range(MIN_GRADE, MAX_GRADE + 1)
 MAX_MISSED_SHARE = 0.1  # maximum share of passages that the good judge never sees, among those it would find useful
-MAX_DISTANT_SHARE, DISTANT_GRADES = (
-    0.05,
-    2,
-)  # maximum share of passages with a kept cheap grade on which both judges differ by at least this number of grades
+# maximum share of passages with a kept cheap grade on which both judges differ by at least this number of grades
+MAX_DISTANT_SHARE, DISTANT_GRADES = 0.05, 2
 
 
 def cascade_of(spec: AdapterConfig) -> CascadeConfig | None:

@@ -117,9 +117,8 @@ def _neighbours(locks: Iterable[Lock]) -> tuple[dict[str, list[str]], dict[str, 
     return below, above
 
 
-OrderedPassages = tuple[
-    Sequence[str], Sequence[str] | None
-]  # a batch as shown, and its order, best first; None if the judge failed
+# a batch as shown, and its order, best first; None if the judge failed
+OrderedPassages = tuple[Sequence[str], Sequence[str] | None]
 
 MAX_FIRST_TILT = 1.5  # warn if the first-position rate is significantly above this multiple of the fair rate
 INVALID = 0.05

@@ -35,11 +35,7 @@ from raggs.parts.retrievers.runfile import RunFileRetriever
 from raggs.sweeps.config import AS_IT_IS, NO_RERANKER, Axes, HybridSettings, SweepConfig, SystemSpec, reads_corpus
 
 AXES = tuple(Axes.model_fields)
-IDENTIFYING_SETTINGS = (
-    "path",
-    "model",
-    "callable",
-)  # Settings that are always part of a level's name.
+IDENTIFYING_SETTINGS = ("path", "model", "callable")  # settings that are always part of a level's name
 NAMED_WITH_INNER = ("parent",)  # The label of these retrievers contains the type of the inner one.
 NAMED_ALWAYS = ("mode", "embedder")
 CHUNKER = "chunker"

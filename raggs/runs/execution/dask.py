@@ -91,10 +91,8 @@ class DaskExecution(Execution):
                     work.journal.settle(qid, mine)
 
     def close(self) -> None:
-        with (
-            quiet("distributed", "tornado", "asyncio"),
-            ExitStack() as parts,
-        ):  # close the client and the cluster, even if one of them fails to close
+        # close the client and the cluster, even if one of them fails to close
+        with quiet("distributed", "tornado", "asyncio"), ExitStack() as parts:
             for name in ("_cluster", "_client"):
                 if name in self.__dict__:
                     parts.callback(self.__dict__.pop(name).close)
