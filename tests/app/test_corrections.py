@@ -25,7 +25,7 @@ PRECISION = MeasureRequest(("precision4@10", "ndcg@10"))
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    project = make_project(tmp_path_factory.mktemp("project"), queries=16)
+    project = make_project(tmp_path_factory.mktemp("project"), queries=16, rank={"max_calls": 2})
     raggs("run", "--config", project.config, "-q")
     return project
 

@@ -29,7 +29,7 @@ MEASURES = ("ndcg@10", "recall@10", "precision4@10")
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    project = make_project(tmp_path_factory.mktemp("project"), queries=28)
+    project = make_project(tmp_path_factory.mktemp("project"), queries=28, rank={"max_calls": 2})
     raggs("run", "--config", project.config, "-q")
     return project
 

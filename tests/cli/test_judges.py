@@ -10,7 +10,7 @@ from support.reviewing import speak
 
 
 def test_a_judge_is_checked(tmp_path: Path) -> None:
-    project = make_project(tmp_path, queries=8)
+    project = make_project(tmp_path, queries=8, rank={"max_calls": 2})
     raggs("run", "--config", project.config, "-q")
     nothing = raggs("judge", "check", project.run)
     assert nothing.returncode != 0

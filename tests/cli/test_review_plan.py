@@ -17,7 +17,7 @@ from raggs.parts.reviews import GradeReview, PlanItem, ReviewStore, read_plan
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    project = make_project(tmp_path_factory.mktemp("project"), queries=8)
+    project = make_project(tmp_path_factory.mktemp("project"), queries=8, rank={"max_calls": 2})
     raggs("run", "--config", project.config, "-q")
     return project
 

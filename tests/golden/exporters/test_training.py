@@ -132,7 +132,7 @@ def test_probabilities_of_grades_decide_without_a_posterior() -> None:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    made = make_project(tmp_path_factory.mktemp("training"), queries=12, corpus=24)
+    made = make_project(tmp_path_factory.mktemp("training"), queries=12, corpus=24, rank={"max_calls": 2})
     call("run", "--config", made.config, "--quiet")
     return made
 

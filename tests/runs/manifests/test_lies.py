@@ -29,7 +29,7 @@ Manifest = dict[str, Any]
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A run whose judge is a model, with calls that were paid, repeated samples and pools that were not walked to
     their ends."""
-    project = make_project(tmp_path_factory.mktemp("finished"), queries=3, corpus=24)
+    project = make_project(tmp_path_factory.mktemp("finished"), queries=3, corpus=24, rank={"max_calls": 4})
     with pytest.MonkeyPatch.context() as patch, LLMServer() as server:
         patch.setenv("OPENAI_API_KEY", "sk-test-0123456789abcdef")
         project.change(
@@ -113,7 +113,7 @@ EDITS: dict[str, tuple[Callable[[Manifest], None], str, str]] = {
     "max_calls": (
         put("stages", "rank", "params", "max_calls", value=99),
         '    "rank": {',
-        "changed (8 -> 99)",
+        "changed (4 -> 99)",
     ),
     "usd": (put("stages", "judge", "cost", "usd", value=0.001), '    "judge": {', "cost.usd is 0.001, but the calls"),
     "calls": (put("stages", "rank", "cost", "calls", value=1), '    "rank": {', "cost.calls is 1, but the calls"),

@@ -23,7 +23,7 @@ from raggs.app.run import run
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    project = make_project(tmp_path_factory.mktemp("made"), queries=2, corpus=20)
+    project = make_project(tmp_path_factory.mktemp("made"), queries=2, corpus=20, rank={"max_calls": 3})
     run(project.config)
     return project
 
