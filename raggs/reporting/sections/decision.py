@@ -661,10 +661,7 @@ def _thresholds(report: EvalReport | None) -> Iterator[str]:
         f"better or worse: the {report.confidence:.0%} interval excludes 0, and the Holm-corrected p-value is below "
         f"{alpha:.2g} (paired randomisation test)"
     )
-    yield (
-        "inconclusive: neither better, worse nor equivalent, or unjudged passages with the least favourable grades "
-        "could reverse the verdict"
-    )
+    yield "inconclusive: neither better, worse nor equivalent, or unjudged passages could reverse the verdict"
     yield f"equivalent: the interval is within {MARGIN:g} of zero"
     yield f"queries needed: for a power of {POWER:.0%} if the true difference equals the observed one"
     yield f"checks: {', '.join(STATE_WORDS.values())}; the worst check determines the result"
