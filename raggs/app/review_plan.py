@@ -486,10 +486,10 @@ class DifferenceWorth(Frozen):
 
     Attributes:
         told, impact: as in `DisputeWeights`.
-        verdicts: the verdicts that are affected.
+        verdicts: for each disagreement, the verdict that adjudication helps most to make certain; each verdict once.
         place: index of the disagreement of each row; `worth`, `verdict` and `moves` have the same rows.
         worth: weight, at least 0.
-        verdict: index of the verdict that adjudication can change most.
+        verdict: index in `verdicts`.
         moves: largest change of that verdict by one of the given grades.
     """
 

@@ -276,8 +276,8 @@ class Fault(Exception):
         about_marks: whether the server does not support cache marks.
         about_limit: whether the server rejected the limit of the answer length.
         headers: headers of the answer, with lower-case names.
-        billable: whether the provider may charge for the failed call, because it timed out, its answer cannot be read,
-            or the failure came without a status code.
+        billable: whether the provider may charge for the failed call. True if it timed out, if its answer cannot be
+            read, or if it failed without a status code; false if nothing was sent. Batches do not use it.
     """
 
     rule: FaultRule

@@ -173,7 +173,7 @@ class _Bounder:
         return DifferenceBounds(low, high)
 
     def _groups(self) -> Iterator[_OpenQueries]:
-        """Yield all queries with unjudged passages within the reach, grouped by the number of their unjudged
+        """Yield the queries with unjudged passages in the first `_reach` ranks, grouped by the number of these
         passages.
         """
         parts = [(top.query, top.rank, top.docs) for top in map(self._unjudged, self._tops)]

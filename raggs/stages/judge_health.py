@@ -73,9 +73,9 @@ class CascadeStatistics:
             self._take([said[number] for said in record.votes.values()], failed=given is None)
 
     def settled(self, record: JudgeRecord, sample: int) -> int | None:
-        """Return the grade that a sample's votes imply.
+        """Return the grade that a sample's votes imply, or None if they imply no grade or are inconsistent.
 
-        Return None if the votes are inconsistent, and the grade of the record if the votes do not determine it.
+        If the votes do not determine the grade, return the recorded grade of this sample.
         """
         config, votes = self._config, [said[sample] for said in record.votes.values()]
         cheap, good = votes[: config.cheap_answers], votes[config.cheap_answers :]
@@ -322,7 +322,9 @@ def cascade_statistics(spec: AdapterConfig) -> CascadeStatistics | None:
 
 
 def votes_settled(spec: AdapterConfig) -> Callable[[JudgeRecord, int], int | None]:
-    """Return a function that computes the grade of a sample of a record from its votes, if they determine it."""
+    """Return a function that computes the grade of a sample from its votes (see `CascadeStatistics.settled`). Without a
+    cascade, the function returns the recorded grade of the sample.
+    """
     statistics = cascade_statistics(spec)
     return (lambda record, sample: record.grades[sample]) if statistics is None else statistics.settled
 

@@ -371,7 +371,7 @@ class DepthDiagnosis(Diagnosis[DepthFindings]):
         )
 
     def decision_effect(self, found: DepthFindings) -> str:
-        return "Unchanged: it tests one system with more candidates, so it can lower latency and cost."
+        return "Unchanged: this diagnosis tests one system with more candidates, to lower its latency and cost."
 
     def rests_on(self, found: DepthFindings) -> int:
         return found.told.questions

@@ -332,7 +332,7 @@ class JudgeDiagnosis(Diagnosis[JudgeFindings]):
         return self._found(bench, run, grading, answers)
 
     def decision_effect(self, found: JudgeFindings) -> str:
-        return "Unchanged: scores use grades, and this tests only the golden order."
+        return "Unchanged: scores use grades, and this diagnosis tests only the golden order."
 
     def rests_on(self, found: JudgeFindings) -> int:
         return found.pools

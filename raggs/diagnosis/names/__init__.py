@@ -359,7 +359,7 @@ class NamesDiagnosis(Diagnosis[NamesFindings]):
         )
 
     def decision_effect(self, found: NamesFindings) -> str:
-        return "Unchanged for these queries: it tests queries with names. It matters if users search for people."
+        return "Unchanged for these queries: this diagnosis tests names. It matters if your users search for people."
 
     def rests_on(self, found: NamesFindings) -> int:
         return min(each.questions for each in found.subjects)

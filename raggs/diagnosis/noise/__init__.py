@@ -363,7 +363,7 @@ class NoiseDiagnosis(Diagnosis[NoiseFindings]):
         )
 
     def decision_effect(self, found: NoiseFindings) -> str:
-        return "Unchanged for these queries: it adds noise to them. It matters if your users write such queries."
+        return "Unchanged for these queries: this diagnosis adds noise to them. It matters if users write such queries."
 
     def rests_on(self, found: NoiseFindings) -> int:
         return found.searched if found.ends else min(found.questions.values())

@@ -331,7 +331,7 @@ class RetrievalDiagnosis(Diagnosis[RetrievalFindings]):
         return put_together(measured, known, asked, self.config.failing)
 
     def decision_effect(self, found: RetrievalFindings) -> str:
-        return "Unchanged: it explains the losses of each system and what to improve next."
+        return "Unchanged: this diagnosis explains the losses of each system and what to improve next."
 
     def rests_on(self, found: RetrievalFindings) -> int:
         return found.systems[0].questions

@@ -448,7 +448,7 @@ def _too_few(name: str, parts: list[CorrectedPart]) -> Iterator[str]:
         mine = [part for part in parts if part.whole == whole]
         measures, queries = ", ".join(part.measure for part in mine), min((part.queries for part in mine), default=0)
         if mine and whole:
-            need = f"{FEWEST_WHOLE} with a defined value are needed, {VARIED} of which differ from the rest"
+            need = f"{FEWEST_WHOLE} with a defined value are needed; {VARIED} must differ from the most common value"
             yield f"{name}: {measures} not corrected: {plural(queries, 'query')} labelled completely; {need}"
         elif mine:
             have = f"drawn passages are in the lists of {plural(queries, 'query')}"

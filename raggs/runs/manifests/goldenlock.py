@@ -185,13 +185,13 @@ def _run_findings(meant: GoldenLock, text: str, found: GoldenLock, path: Path) -
 def meaning_findings(
     found: LockDefinitions, path: Path, measures: Container[str] | None = None
 ) -> Iterator[AuditFinding]:
-    """Yield the differences between judgments and measures and those in a lock. Fields that the lock does not contain
-    are not compared.
+    """Yield the differences between judgments and measures and those in a lock. Measures that the lock does not contain
+    are not compared. If it contains no judgments, judgments are not compared.
 
     Args:
         found: the judgments and measures to compare with the lock.
         path: path of the lock.
-        measures: the measures to compare (default: all).
+        measures: the measures to compare (default: all in the lock).
 
     Raises:
         NotFoundError, DataError: see `read_lock`.
