@@ -98,7 +98,7 @@ class CascadeStatistics:
             (self._by_rule if ruled else self._by_chance)[grade, good] += 1
 
     def health(self) -> CascadeHealth | None:
-        """Return the statistics of the passages so far, or None before the first."""
+        """Return the statistics of the passages so far, or None if no votes were counted."""
         ruled, drawn, left = self._by_rule.total(), self._by_chance.total(), self._left.total()
         total = ruled + drawn + left + self._lost
         if not total:
