@@ -192,8 +192,8 @@ class CarriedOver:
 
 
 def _renamed(entry: JournalRecord, names: Mapping[str, str]) -> CarriedOrder | None:
-    """Return an order with the ids of the new corpus, without passages that it lacks. Return None if fewer than two
-    remain, or if two of them have the same id.
+    """Return an order with the ids of the new corpus, without passages that it lacks. Return None if the entry has no
+    order, if fewer than two passages remain, or if two of them have the same id.
     """
     shown = tuple(names[doc_id] for doc_id in entry.shown if doc_id in names)
     if len(shown) < 2 or entry.order is None or len(set(shown)) < len(shown):
