@@ -138,6 +138,7 @@ def test_accept_change_and_no_set(browser: Any, tmp_path: Path) -> None:
         ada.has("h1:visible", "There is no query left for you.")
         ada.press("u")
         ada.has("h1:visible", "What of subject 1?")
+        ada.has("[role=status].soft:visible", "No set suffices")
         ada.press("j", "x")
         line = ada.sent(tmp_path, 3)
         assert line.sets == (("d1-0",),)

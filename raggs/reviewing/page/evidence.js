@@ -10,7 +10,7 @@ export async function evidence(at) {
   const note = el("textarea", { id: "why-so", rows: 2, maxLength: 10000, oninput: save });
   const narrow = window.matchMedia("(max-width: 56rem)");
   const later = JSON.parse(tab.get("evidence.later") || "[]"); // queries that were skipped in this tab
-  const sent = []; // lines of the annotator's decisions in this view
+  const sent = []; // the annotator's decisions in this view: line, query and draft
   let wanted = kept("evidence.wanted", "open"), busy = false, since = 0;
   let sets = [], chosen = 0, past = []; // a set: its passages, whether it is accepted (null: open), and where it is from
   let whole = new Set(); // passages that are shown in full
@@ -70,6 +70,8 @@ export async function evidence(at) {
       el("h1", { textContent: query.question, dir: "auto" }),
       el("div", { className: "beside evidence" }, el("div", {}, ...query.passages.map(card)), tray()));
     clip();
+    const list = at.box.querySelector(".rows"), now = list?.querySelector("[aria-pressed=true]");
+    if (now) list.scrollTop = now.offsetTop - list.offsetTop - list.clientHeight / 2;
     if (focus) document.getElementById(focus)?.focus({ preventScroll: true });
   }
 
@@ -144,7 +146,7 @@ export async function evidence(at) {
     const state = set.accepted === null ? said.openSet : set.accepted ? said.acceptedSet : said.rejectedSet;
     const button = el("button", { type: "button", id: `set-${place + 1}`, className: `combination ${set.accepted === null ? "" : set.accepted ? "accepted" : "rejected"}`, onclick: () => choose(place, `set-${place + 1}`) },
       el("strong", { textContent: mark(set), ariaHidden: "true" }),
-      el("span", {}, said.set(place + 1), el("span", { className: "unseen", textContent: `, ${state}` }), ": ", el("span", { className: "noun", textContent: said.members(set.members.length) }), el("span", { className: "name", textContent: named(set) })), el("span", { className: "soft by", textContent: [set.stored && said.stored, set.own && said.own, ...set.by].filter(Boolean).join(", "), dir: "auto" }), el("kbd", { textContent: place < 5 ? String(place + 1) : "", ariaHidden: "true" }));
+      el("span", {}, said.set(place + 1), el("span", { className: "unseen", textContent: `, ${state}` }), ": ", el("span", { className: "noun", textContent: said.members(set.members.length) }), el("span", { className: "name", textContent: named(set) })), el("span", { className: "soft by", textContent: [set.stored && said.stored, set.own && said.own, ...set.by].filter(Boolean).join(", "), dir: "auto" }), place < 5 ? el("kbd", { textContent: String(place + 1), ariaHidden: "true" }) : null);
     button.setAttribute("aria-pressed", String(place === chosen));
     return el("li", {}, button);
   }
@@ -158,7 +160,7 @@ export async function evidence(at) {
   function given() {
     const { given: all } = first();
     return all.length ? el("ul", { className: "voices" }, ...all.map((each) => el("li", { className: "sets-of" }, el("div", {},
-      el("strong", { textContent: each.who, dir: "auto" }), el("p", { textContent: each.sets.length ? each.sets.map((members) => named({ members })).join("; ") : said.noneSuffices }),
+      el("strong", { textContent: each.who, dir: "auto" }), el("p", { textContent: each.sets.length ? each.sets.map((members) => said.members(members.length) + named({ members })).join("; ") : said.noneSuffices }),
       each.note ? el("p", { className: "soft", textContent: each.note, dir: "auto" }) : null)))) : null;
   }
 
@@ -261,11 +263,12 @@ export async function evidence(at) {
     if (!ready()) return at.trouble(said.notSent(outcome()));
     const { query, passages, proposed } = first();
     const accepted = sets.filter((each) => each.accepted && each.members.length).map((each) => each.members);
+    const draft = { wanted, sets, chosen, past, note: note.value };
     const body = { query, shown: passages.map((each) => each.doc_id), proposed, sets: accepted, note: note.value.trim(), seconds: Math.round(performance.now() - since) / 1000 };
     return step("/api/evidence", body, () => {
       const { [query]: _, ...others } = kept(drafts, {});
       keep(drafts, others);
-      sent.push(found.line);
+      sent.push({ line: found.line, query, draft });
     });
   }
 
@@ -282,7 +285,10 @@ export async function evidence(at) {
     if (past.length) {
       ({ sets, chosen } = past.pop());
       shown(document.activeElement.id);
-    } else step("/api/evidence/undo", { line: sent.at(-1) ?? null }, () => sent.pop()); // after a reload: the latest
+    } else step("/api/evidence/undo", { line: sent.at(-1)?.line ?? null }, () => { // after a reload: the latest
+      const last = sent.pop();
+      if (last) keep(drafts, { ...kept(drafts, {}), [last.query]: last.draft });
+    });
   }
 
   function move(by) {
