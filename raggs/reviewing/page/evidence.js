@@ -68,6 +68,7 @@ export async function evidence(at) {
       kinds(),
       el("p", { className: "soft", textContent: wanted === "open" ? said.evidenceHow : said.evidenceDiffer }),
       el("h1", { textContent: query.question, dir: "auto" }),
+      ...(query.given.length ? [given()] : []),
       el("div", { className: "beside evidence" }, el("div", {}, ...query.passages.map(card)), tray()));
     clip();
     const list = at.box.querySelector(".rows"), now = list?.querySelector("[aria-pressed=true]");
@@ -135,7 +136,7 @@ export async function evidence(at) {
       el("p", { className: "soft", role: "status", textContent: outcome() }),
       el("p", { className: "tools" }, keyed(said.accept, () => decide(true), "a", !sets[chosen]?.members.length), keyed(said.reject, () => decide(false), "r", !sets[chosen]), keyed(said.newSet, create, "+"), keyed(said.noSet, none, "0")),
       tools());
-    const side = el("section", { className: "side" }, given(), box, el("label", { htmlFor: "why-so" }, said.evidenceNote, el("kbd", { textContent: "n", ariaHidden: "true" })), note);
+    const side = el("section", { className: "side" }, box, el("label", { htmlFor: "why-so" }, said.evidenceNote, el("kbd", { textContent: "n", ariaHidden: "true" })), note);
     side.setAttribute("aria-labelledby", "sets-title");
     return side;
   }
@@ -159,9 +160,9 @@ export async function evidence(at) {
   // What each annotator of a disputed query gave.
   function given() {
     const { given: all } = first();
-    return all.length ? el("ul", { className: "voices" }, ...all.map((each) => el("li", { className: "sets-of" }, el("div", {},
+    return el("ul", { className: "voices" }, ...all.map((each) => el("li", { className: "sets-of" }, el("div", {},
       el("strong", { textContent: each.who, dir: "auto" }), el("p", { textContent: each.sets.length ? each.sets.map((members) => said.members(members.length) + named({ members })).join("; ") : said.noneSuffices }),
-      each.note ? el("p", { className: "soft", textContent: each.note, dir: "auto" }) : null)))) : null;
+      each.note ? el("p", { className: "soft", textContent: each.note, dir: "auto" }) : null))));
   }
 
   function tools() {

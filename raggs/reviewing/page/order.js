@@ -184,6 +184,7 @@ export async function order(at) {
     past.push({ placed, equal });
     placed = groups;
     equal = false;
+    at.trouble("");
     const place = focus ? Number(focus.split("-")[1]) - 1 : -1;
     if (place >= 0) at.tell(label(place));
     shown(focus);
@@ -257,7 +258,9 @@ export async function order(at) {
   }
 
   function send() {
-    if (!found.views.length || count() < found.views.length) return;
+    const missing = found.views.length - count();
+    if (!found.views.length) return;
+    if (missing) { at.trouble(said.notSent(said.toPlace(missing))); return; }
     const items = found.views.map((view) => view.item);
     const body = { shown: items, order: placed.map((each) => each.map((place) => items[place])), seconds: Math.round(performance.now() - since) / 1000 };
     step("/api/order", body, () => sent.push(found.line));
@@ -265,7 +268,7 @@ export async function order(at) {
 
   // On a row or card that is not placed, Enter places it as a click does.
   function enter(event) {
-    if (count() < found.views.length && event.target.matches("button")) return false;
+    if (count() < found.views.length && event.target.matches("button:not(.placed .row)")) return false;
     send();
   }
 
