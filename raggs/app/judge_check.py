@@ -204,7 +204,9 @@ def check_judge(run: OpenedRun, folder: Path | None = None, *, confidence: float
     left_out = replace(left_out, fitted=len(used), unknown_fit=fitted.unknown)
     if not cases:
         raise DataError(
-            f"no blind human label for {run.folder}", where=store.path, remedy=_remedy(left_out, run.folder)
+            f"no blind human label can be compared with a grade of the judge in {run.folder}",
+            where=store.path,
+            remedy=_remedy(left_out, run.folder),
         )
     whole = _check_cases(cases, confidence, seed)
     return JudgeCheck(
@@ -232,11 +234,14 @@ def blind_only(said: CurrentReviews) -> CurrentReviews:
 def _remedy(left_out: ExcludedLabels, run: Path) -> str:
     blind = REMEDY.format(run=quote(str(run)))
     if left_out.by_people:
-        own = f"{plural(left_out.by_people, 'passage')} with a human label have no grade by the judge"
+        own = f"the run has only the human grade of {plural(left_out.by_people, 'passage')}, not the judge's"
         return f"{own}: set judge.human_first to store both grades; {blind}"
     if left_out.fitted:
         used = plural(left_out.fitted, "label")
         return f"the judge's calibration was fitted on {used}, which are excluded; {blind}"
+    if left_out.ungraded:
+        lacking = f"the judge has no grade of {plural(left_out.ungraded, 'passage')} with a blind label"
+        return f"{lacking}: run raggs run again to retry failed judgments; {blind}"
     if not left_out.seen:
         return blind
     return f"labels count only if they are blind; {blind}"

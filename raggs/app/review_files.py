@@ -166,7 +166,7 @@ class ReviewerNames:
         if len(usual) > 1 or len(known) + len(usual) < len(pairs):
             raise UsageError(
                 "--annotator: two names apply to the same rows",
-                remedy="give --annotator NAME once, and --annotator AS=NAME for others",
+                remedy="give --annotator NAME at most once, and --annotator AS=NAME once for each id AS in the file",
             )
         return cls(reviewer(usual[0]) if usual else None, known)
 

@@ -235,14 +235,14 @@ def shade_pairs(counts: Sequence[Sequence[int]]) -> tuple[tuple[str, ...], ...]:
 
 
 def interval(low: float | None, high: float | None, form: NumberForm = "score") -> tuple[ScoreRange, ...]:
-    """Return the 95% interval as ranges in this number format; empty if a bound is None."""
+    """Return the interval from `low` to `high` in this number format; empty if a bound is None."""
     return () if low is None or high is None else (ScoreRange(low, high, "[]", form),)
 
 
 def bounded(
     value: float | None, low: float | None, high: float | None, form: NumberForm = "score", mark: str = ""
 ) -> Cell:
-    """Return the cell of a number with its 95% interval."""
+    """Return the cell of a number with its interval, which is omitted if a bound is None."""
     return Cell(value, form, mark, interval(low, high, form))
 
 

@@ -299,7 +299,7 @@ def _misfit(error: ValidationError, model: type[BaseModel], path: Path, line: in
     first = error.errors(include_url=False)[0]
     if first["loc"] == ("v",):
         message = f"format {first['input']} of a {model.__name__}, which this version of raggs does not read"
-        return DataError(message, where=path, line=line, remedy="to write the file again: raggs run --config CONFIG")
+        return DataError(message, where=path, line=line, remedy="write the file again with the command that created it")
     return DataError(first_fault(error), where=path, line=line, remedy=f"expected a {model.__name__}")
 
 

@@ -235,31 +235,31 @@ class Ranker(ABC):
 
     def pilot_batches(self) -> tuple[tuple[str, ...], ...]:
         """Return a first round that shows how the judge orders lists of several lengths; only for engines with
-        `LEARNS`.
+        `LEARNS` > 0.
 
         The round is empty, and no round is opened, if there is nothing to order or half of the budget does not cover a
         list.
 
         Raises:
             ValueError: a round has started.
-            TypeError: the engine has no `LEARNS`.
+            TypeError: `LEARNS` of the engine is 0.
         """
         raise TypeError("the engine does not use judge parameters from other queries")
 
     def pilot(self) -> Pilot:
-        """Return the evidence about the judge from all answers so far; only for engines with `LEARNS`.
+        """Return the evidence about the judge from all answers so far; only for engines with `LEARNS` > 0.
 
         Raises:
-            TypeError: the engine has no `LEARNS`.
+            TypeError: `LEARNS` of the engine is 0.
         """
         raise TypeError("the engine does not use judge parameters from other queries")
 
     def believe(self, profile: Profile) -> None:
-        """Use judge parameters estimated from other queries, between two rounds; only for engines with `LEARNS`.
+        """Use judge parameters estimated from other queries, between two rounds; only if `LEARNS` > 0.
 
         Raises:
             ValueError: a round is open.
-            TypeError: the engine has no `LEARNS`.
+            TypeError: `LEARNS` of the engine is 0.
         """
         raise TypeError("the engine does not use judge parameters from other queries")
 

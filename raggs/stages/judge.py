@@ -22,12 +22,12 @@ calls.
 
 The group context effect and the position effect are estimated from the grades without further calls.
 
-The context effect compares samples, because a passage is usually in a different group in each sample. Two values of
-each passage and sample are used: its grade, and the mean grade of the rest of its group. From each value, its mean over
-the samples of the passage is subtracted. The effect is the slope of the first difference on the second. If the judge
-grades each passage independently, the expected slope is 0. Positions are random, so the first and the last passage of a
-call are equally good on average. Groups and positions are recomputed from the records. Intervals use the jackknife over
-queries, because groups never span queries.
+The context effect is estimated from several samples of a passage, which are usually graded in different groups. Two
+values of each passage and sample are used: its grade, and the mean grade of the rest of its group. From each value, its
+mean over the samples of the passage is subtracted. The effect is the slope of the first difference on the second. If
+the judge grades each passage independently, the expected slope is 0. Positions are random, so the first and the last
+passage of a call are equally good on average. Groups and positions are recomputed from the records. Intervals use the
+jackknife over queries, because groups never span queries.
 """
 
 from __future__ import annotations

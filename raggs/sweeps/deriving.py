@@ -325,8 +325,8 @@ def _notes(rows: Sequence[SystemRow], doubts: SweepUncertainty | None, *, few: b
     for row, part in ((row, row.fit) for row in rows if row.fit):
         one, other = part.chosen
         found.append(
-            f"{row.name}: weight {one:g} on {plural(len(part.first), 'query')} and {other:g} on the others, each "
-            f"chosen by {part.measure} on the half that it is not used for (seed {part.seed})"
+            f"{row.name}: weight {one:g} on {plural(len(part.first), 'query')} and {other:g} on the others; each half "
+            f"uses the weight that is best for {part.measure} on the other half (seed {part.seed})"
         )
     asked = [row for row in rows if row.projection is None]
     unjudged = [hole for row in asked for hole in row.holes.values() if hole is not None]

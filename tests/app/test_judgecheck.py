@@ -93,6 +93,17 @@ def test_nothing_to_compare_is_said(made: Project, tmp_path: Path) -> None:
         check_judge(open_run(made.run), tmp_path)
 
 
+def test_labels_of_passages_without_a_grade_are_not_called_missing(made: Project, tmp_path: Path) -> None:
+    count = speak(made.run, tmp_path / "reviews", above)
+    run = files_copied(made.run, tmp_path / "run")
+    records = list(read_records(run / "judge.jsonl", JudgeRecord))
+    failed = [record.model_copy(update={"grade": None, "error": "no answer"}) for record in records]
+    write_artifact(run / "judge.jsonl", failed)
+    with pytest.raises(DataError, match="can be compared with a grade of the judge") as caught:
+        check_judge(open_run(run), tmp_path / "reviews")
+    assert str(caught.value.remedy).startswith(f"the judge has no grade of {count} passages with a blind label")
+
+
 def test_few_cases_are_called_few_and_json_holds_no_number_that_it_has_not(made: Project, tmp_path: Path) -> None:
     speak(made.run, tmp_path, above, reads=lambda each: each.rank <= 1)
     found = check_judge(open_run(made.run), tmp_path)

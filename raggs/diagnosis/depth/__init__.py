@@ -391,8 +391,9 @@ class DepthDiagnosis(Diagnosis[DepthFindings]):
         return KeyFigure.in_points(label, (gain.mean, gain.low, gain.high))
 
     def main_table(self, found: DepthFindings) -> Table | None:
-        """Return the table of quality, cost and latency, with a row for the router, for each depth for all queries, for
-        random queries, and for the oracles.
+        """Return the table of quality, cost and latency, with one row per policy and without intervals.
+
+        A policy searches all queries to one depth, or escalates those that the router, chance or an oracle selects.
         """
         return _policy_table(found, intervals=False)
 

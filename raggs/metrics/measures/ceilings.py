@@ -240,7 +240,7 @@ class PctProcRaNwg(_Share, RaNwg):
     """Share of the pool's ceiling that ra_nwg reaches; a low share means that a better order would help."""
 
     NAME = "pct_proc_ra_nwg"
-    FORMULA = "ra_nwg@k / proc_ra_nwg@k; not defined where the pool holds nothing of use"
+    FORMULA = "ra_nwg@k / proc_ra_nwg@k; undefined if the latter is 0"
     SOURCE = "Dallaire 2025, section 2.3"
     PARAMS = ProcRaNwg.PARAMS
     FIRST = "pool"
@@ -250,7 +250,7 @@ class PctProcNRecall4(_Share, NRecall4):
     """Share of the pool's ceiling that n_recall4 reaches; a low share means that a better order would help."""
 
     NAME = "pct_proc_n_recall4"
-    FORMULA = "n_recall4@k / proc_n_recall4@k; not defined where the pool holds nothing of use"
+    FORMULA = "n_recall4@k / proc_n_recall4@k; undefined if the latter is 0"
     SOURCE = "Dallaire 2025, section 2.3"
     PARAMS = ProcNRecall4.PARAMS
     FIRST = "pool"
@@ -260,7 +260,7 @@ class PctProcNRecall5(_Share, NRecall5):
     """Share of the pool's ceiling that n_recall5 reaches; a low share means that a better order would help."""
 
     NAME = "pct_proc_n_recall5"
-    FORMULA = "n_recall5@k / proc_n_recall5@k; not defined where the pool holds nothing of use"
+    FORMULA = "n_recall5@k / proc_n_recall5@k; undefined if the latter is 0"
     SOURCE = "Dallaire 2025, section 2.3"
     PARAMS = ProcNRecall5.PARAMS
     FIRST = "pool"

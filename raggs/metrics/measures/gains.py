@@ -23,7 +23,9 @@ class Ndcg(Linear):
     """Discounted cumulative gain relative to the best order: the gain is linear in the grade by default."""
 
     NAME = "ndcg"
-    FORMULA = "sum gain / log2(rank + 1) over the top k / the same of the best order; 0 where that is 0"
+    FORMULA = (
+        "DCG / DCG of the best order, DCG = sum of gain / log2(rank + 1) over the top k; 0 if no passage has a gain"
+    )
     SOURCE = "Jaervelin and Kekaelaeinen 2002; trec_eval"
     CUTOFF = "possible"
     ALIASES: ClassVar[tuple[str, ...]] = ("retrieval-ndcg-at-k",)
@@ -193,7 +195,7 @@ class NdcgUtility(Utility, Ndcg):
 
     NAME = "ndcg[utility]"
     ALIASES = ()
-    FORMULA = "as ndcg, with E gain(x), x ~ N(score, sigma), linear between grades; the grade's where not ranked"
+    FORMULA = "as ndcg, with E gain(x), x ~ N(score, sigma), linear between grades; gain of the grade if not ranked"
     SOURCE = "Jaervelin and Kekaelaeinen 2002, with expected gains"
 
 
@@ -201,7 +203,7 @@ class RaNwgUtility(Utility, RaNwg):
     """RA-nWG with expected weights: computed from the scores and standard errors of a ranked golden set."""
 
     NAME = "ra_nwg[utility]"
-    FORMULA = "as ra_nwg, with E w(x), x ~ N(score, sigma), linear between grades; the grade's where not ranked"
+    FORMULA = "as ra_nwg, with E w(x), x ~ N(score, sigma), linear between grades; weight of the grade if not ranked"
     SOURCE = "Dallaire 2025, section 2.4, with expected gains"
 
     def table(self, qrels: Qrels) -> Floats:
@@ -217,7 +219,7 @@ class RecallUtility(Utility, Linear):
     """Recall with expected relevance: 1 from the lowest relevant grade on, falling linearly to 0 at the grade below."""
 
     NAME = "recall[utility]"
-    FORMULA = "sum over the top k / sum over all of E rel(x), x ~ N(score, sigma); the grade's where not ranked"
+    FORMULA = "sum over the top k / sum over all of E rel(x), x ~ N(score, sigma); rel of the grade if not ranked"
     SOURCE = "recall of trec_eval, with expected relevance"
     CUTOFF = "possible"
     PARAMS = parameters(rel=REL)

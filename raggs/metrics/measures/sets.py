@@ -194,7 +194,7 @@ class Holes(JudgedShare):
     """Share of the retrieved top k that is unjudged; scores with many unjudged passages are not comparable."""
 
     NAME = "holes"
-    FORMULA = "1 - judged@k; 0 where nothing is shown"
+    FORMULA = "1 - judged@k; 0 if the list is empty"
     HIGHER = False
 
     def score(self, hits: Hits) -> Floats:
