@@ -165,7 +165,10 @@ class AlphaNdcg(Diverse):
     """nDCG in which each repetition of a facet gains less; unlike in ra_nwg_novel, lower ranks are discounted."""
 
     NAME = "alpha_ndcg"
-    FORMULA = "sum of (1 - alpha)^s / log2(rank + 1) over relevant passages with s of the same facet above / sum of the best order"
+    FORMULA = (
+        "sum of (1 - alpha)^s / log2(rank + 1) over relevant passages / sum of the best order; "
+        "s: relevant passages of the same facet above"
+    )
     SOURCE = "Clarke et al. 2008"
 
     def score(self, hits: Hits) -> Floats:
