@@ -336,7 +336,7 @@ class Winners:
             found = f"{named} is chosen in {best.share:.0%} {drawn}"
             if self.queries < MIN_CLAIM_QUERIES:
                 return f"{found} (fewer than {MIN_CLAIM_QUERIES} queries: only an indication)."
-            return f"The choice is stable: {found}."
+            return f"The choice hardly depends on the sample of queries: {found}."
         listed = ", ".join(f"{each.name} {each.share:.0%}" for each in self.shares[:3])
         rest = len(self.rivals) - 3
         more = f" and {rest} more system{'s' if rest > 1 else ''}" if rest > 0 else ""

@@ -199,7 +199,7 @@ FRONT_SIGN, CHOSEN_SIGN, CHOSEN_FRONT_SIGN = "*", ">", ">*"
 SIGNS = {
     CHOSEN_FRONT_SIGN: "recommended, and on the front like those with *",
     CHOSEN_SIGN: "recommended under the limits; without them another system is better",
-    FRONT_SIGN: "on the front: no other system is at least as good, fast and cheap, and better in one of these",
+    FRONT_SIGN: "on the front: no other system is at least as good, fast (p50) and cheap, and better in one of these",
 }
 
 

@@ -133,7 +133,7 @@ def _front(report: SweepReport, figure: Figure, unit: str) -> str | None:
         steps=_front_line([(x, y) for row, x, y in found if row.name in front]),
         other="other systems",
         notes=(
-            "ring: chosen; in colour: the front of quality, latency and cost"
+            "ring: chosen; in colour: the front of quality, p50 latency and cost"
             + (f" ({more} more systems without a name)" if more > 0 else ""),
         ),
     )

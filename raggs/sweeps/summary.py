@@ -21,7 +21,7 @@ from raggs.sweeps.models import SweepReport, SystemRow
 MAX_ROWS = 6  # rows of the front
 MAX_RIVALS = 3  # maximum number of systems named in addition to the recommended one
 MAX_NAME_CHARS = 38
-FRONT_MEANING = "front: no other system is at least as good, fast and cheap, and better in one of these"
+FRONT_MEANING = "front: no other system is at least as good, fast (p50) and cheap, and better in one of these"
 DETAILS = "--details: all systems and measures, main effects, ceilings, memory, definitions"
 FLAGS: Mapping[str, str] = {"latency_ms": "--slo", "usd_per_1k": "--max-usd-per-1k", "quality": "--target"}
 
@@ -100,13 +100,14 @@ def _advantages(report: SweepReport) -> Iterator[str]:
     rows = {names[row.name]: row for row in best_first(report) if names[row.name] in tied}
     timed = [(row.p95, name) for name, row in rows.items() if row.p95 is not None]
     priced = [(row.price, name) for name, row in rows.items() if row.price is not None]
-    said = []
+    said: dict[str, list[str]] = {}  # by system
     if len(timed) > 1:
-        said.append(f"{min(timed)[1]} is the fastest (p95 {ms(min(timed)[0])})")
+        said.setdefault(min(timed)[1], []).append(f"the fastest (p95 {ms(min(timed)[0])})")
     if len({usd(price) for price, _ in priced}) > 1:
-        said.append(f"{min(priced)[1]} is the cheapest ({usd(min(priced)[0])} per 1,000 queries)")
+        said.setdefault(min(priced)[1], []).append(f"the cheapest ({usd(min(priced)[0])} per 1,000 queries)")
     if said:
-        yield f"Of the tied systems, {' and '.join(said)}."
+        told = [f"{name} is {' and '.join(words)}" for name, words in said.items()]
+        yield f"Of the tied systems, {' and '.join(told)}."
 
 
 def system_names(report: SweepReport) -> dict[str, str]:
@@ -255,7 +256,7 @@ def front_table(report: SweepReport, chars: int | None = None, *others: str) -> 
     was measured.
 
     Args:
-        chars: maximum length of a name; None: names are not shortened.
+        chars: maximum length of a name; None: names are not shortened, and the table has a column for p50.
         others: further measures, as last columns.
     """
     first, chosen = report.quality[0], report.choice.winner
@@ -269,7 +270,15 @@ def front_table(report: SweepReport, chars: int | None = None, *others: str) -> 
     timed = any(row.p95 is not None for row in rows)
     priced = any(row.price for row in rows)
     title = "choice and front" + (f" ({MAX_ROWS} of {len(rows)})" if len(rows) > MAX_ROWS else "")
-    head = [title, first, *(["p95"] if timed else []), *(["per 1,000"] if priced else []), *others]
+    median = timed and chars is None  # decides who is on the front
+    head = [
+        title,
+        first,
+        *(["p95"] if timed else []),
+        *(["p50"] if median else []),
+        *(["per 1,000"] if priced else []),
+        *others,
+    ]
     mark = " (recommended)" if is_separated(report) else " (chosen)"
     lines = []
     for row in rows[:MAX_ROWS]:
@@ -280,6 +289,7 @@ def front_table(report: SweepReport, chars: int | None = None, *others: str) -> 
                 Cell(_shorten(names[row.name], chars) + mark * is_chosen, best=is_chosen),
                 bounded(score.mean, score.low, score.high),
                 *([Cell(None if row.p95 is None else ms(row.p95, more_digits))] if timed else []),
+                *([Cell(None if row.p50 is None else ms(row.p50, more_digits))] if median else []),
                 *([Cell(None if row.price is None else usd(row.price, more_digits))] if priced else []),
                 *(Cell(mean, "score") for mean in more),
             ]
@@ -295,8 +305,8 @@ def _looks_dominated(report: SweepReport, rows: Iterable[SystemRow]) -> bool:
     """Return whether, with the usual digits, another row looks at least as good, fast and cheap as one on the front."""
 
     def shown(row: SystemRow) -> tuple[float, float, float]:
-        score, p95, price = _figures(report, row)
-        texts = (ms(p95 or 0.0).removesuffix(" ms"), usd(price or 0.0).removeprefix("$"))
+        score, _, price = _figures(report, row)
+        texts = (ms(row.p50 or 0.0).removesuffix(" ms"), usd(price or 0.0).removeprefix("$"))
         slow, dear = (float(text.replace(",", "")) for text in texts)
         return (-round(score or 0.0, 3), slow, dear)
 
@@ -353,10 +363,17 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:MAX_RIVALS]) + more
 
 
-def speed_and_cost(one: SystemRow, other: SystemRow) -> Iterator[str]:
-    """Yield how a system differs from another one in latency and cost: predicates of a sentence."""
-    if one.p95 is not None and other.p95 is not None and ms(one.p95) != ms(other.p95):
-        yield f"is {'slower' if one.p95 > other.p95 else 'faster'} (p95 {ms(one.p95)}, not {ms(other.p95)})"
+def speed_and_cost(one: SystemRow, other: SystemRow, jitter: float) -> Iterator[str]:
+    """Yield how a system differs from another one in latency and cost: predicates of a sentence.
+
+    Args:
+        one: the system that the sentence is about.
+        other: the system that it is compared with.
+        jitter: latency differences below this many milliseconds count as equal.
+    """
+    slower = (one.p95 or 0.0) - (other.p95 or 0.0)
+    if one.p95 is not None and other.p95 is not None and slower and abs(slower) >= jitter:
+        yield f"is {'slower' if slower > 0 else 'faster'} (p95 {ms(one.p95)}, not {ms(other.p95)})"
     if one.price and other.price and usd(one.price) != usd(other.price):  # local models cost nothing
         dear = "more expensive" if one.price > other.price else "cheaper"
         yield f"is {dear} ({usd(one.price)}, not {usd(other.price)} per 1,000 queries)"

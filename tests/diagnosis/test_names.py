@@ -90,7 +90,7 @@ def test_the_verdict_says_who_fails_by_what(measured: DiagnosisResult) -> None:
     told = r'wordllama fails: "initials only" costs \d\d% \(en\) and \d\d% \(fr\) of the name margin\. First fuse .*'
     assert re.fullmatch(told, measured.verdict)
     figure = kind_of("names").key_figure(measured.found)
-    assert figure is not None and '"initials only" (wordllama, en)' in figure.label
+    assert figure is not None and '"initials only" (wordllama, fr)' in figure.label
     assert float(figure.value.rstrip("%")) < -20
 
 

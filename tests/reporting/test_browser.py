@@ -230,6 +230,7 @@ def test_a_link_is_copied_or_selected(browser: Any, page: Path) -> None:
     window = Window(browser, f"{page.as_uri()}#questions", offline=True)
     found = window.page
     found.locator("#questions-table tbody a").first.click()
+    found.locator("#questions-one").wait_for()
     qid = found.inner_text("#questions-id")
     found.evaluate("void (navigator.clipboard.writeText = async (text) => { window.kept = text; })")
     found.get_by_role("button", name="Copy link").click()

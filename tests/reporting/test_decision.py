@@ -168,8 +168,8 @@ def test_the_decision_on_a_sweep_says_the_same_as_the_sweep(shares, inconclusive
         (
             0.002,
             "The sweep of 2 configurations found no single best one. Its first choice is s, chosen in 60% of resamples "
-            "of the queries. Compared with poor (t in the sweep), it has about the same score (+0.002). "
-            "This does not justify a replacement of poor.",
+            "of the queries. Compared with poor (t in the sweep), it has about the same score (0.2 points of 100 "
+            "more). This does not justify a replacement of poor.",
         ),
         (
             0.2,
@@ -189,7 +189,7 @@ def test_a_sweep_is_joined_with_the_system_that_the_evaluation_keeps(above: floa
     )
     sweep = SweepReport.model_construct(
         name="a", questions=3, quality=(measure,), systems=rows, confidence=0.95, cutoffs=(2,), baseline="t",
-        golden=report.golden, choice=ChoicePart(winner="s", tied=("s",), sentence="."), front=("s",),
+        golden=report.golden, jitter_ms=0.3, choice=ChoicePart(winner="s", tied=("s",), sentence="."), front=("s",),
         wins=(WinPart(system="s", share=0.6), WinPart(system="t", share=0.4)),
     )  # fmt: skip
     assert box(facts(report, sweeps=(sweep,))).sweeps[0].joined.startswith(said)

@@ -29,14 +29,14 @@ def test_the_headline_names_the_largest_loss_of_the_best_system_first():
     found = [lossy("one", 0.0, 0.0, 0.3, 0.0), lossy("two", 0.0, 0.05, 0.15, 0.0), lossy("three", 0.0, 0.4, 0.0, 0.0)]
     assert _losses_headline(found) == (
         "Largest loss of two, the system with the best score: relevant passages are ranked too low "
-        "(0.150 of 0.200 lost). "
+        "(0.150 of its 0.200). "
         "This is also the largest loss of one. Largest loss of three: not among the candidates."
     )
 
 
 def test_the_headline_names_the_others_only_as_far_as_they_lose_alike():
     first = (
-        "Largest loss of a, the system with the best score: relevant passages are ranked too low (0.100 of 0.100 lost)."
+        "Largest loss of a, the system with the best score: relevant passages are ranked too low (all of its 0.100)."
     )
     best, alike = lossy("a", 0.0, 0.0, 0.1, 0.0), [lossy(name, 0.0, 0.0, 0.2, 0.0) for name in ("b", "c")]
     other = lossy("d", 0.0, 0.4, 0.0, 0.0)

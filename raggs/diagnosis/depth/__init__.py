@@ -387,7 +387,7 @@ class DepthDiagnosis(Diagnosis[DepthFindings]):
     def key_figure(self, found: DepthFindings) -> KeyFigure | None:
         """Return the gain of the router over the same number of random queries."""
         gain = found.told.above_random
-        label = f"change of {found.far}, compared with as many random queries"
+        label = f"change of {found.far} if a router, not chance, selects the queries to search deeper"
         return KeyFigure.in_points(label, (gain.mean, gain.low, gain.high))
 
     def main_table(self, found: DepthFindings) -> Table | None:

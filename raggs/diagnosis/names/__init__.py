@@ -366,15 +366,18 @@ class NamesDiagnosis(Diagnosis[NamesFindings]):
 
     def key_figure(self, found: NamesFindings) -> KeyFigure | None:
         """Return the change of the name margin that decides: the first that fails, else the first that is
-        inconclusive.
+        inconclusive, in the language in which it is worst.
         """
         parts = [(each, part) for each in found.subjects if not blind(each) for part in each.ablations]
         for state in (False, None):
-            for each, part in parts:
-                if part.holds is state:
-                    at = part.percent
-                    label = f'change of the name margin by "{part.label}" ({each.scorer}, {each.language})'
-                    return KeyFigure.of(label, (at.value, at.low, at.high), "+z.1%", 0.01)
+            for first, deciding in [(each, part) for each, part in parts if part.holds is state][:1]:
+                key = (first.scorer, deciding.perturber, state)
+                same = [(each, part) for each, part in parts if (each.scorer, part.perturber, part.holds) == key]
+                worst = max if deciding.family == "identity" else min  # a change of identity must reduce the margin
+                each, part = worst(same, key=lambda pair: pair[1].percent.value or 0.0)
+                at = part.percent
+                label = f'change of the name margin by "{part.label}" ({each.scorer}, {each.language})'
+                return KeyFigure.of(label, (at.value, at.low, at.high), "+z.1%", 0.01)
         return None
 
     def sections(self, found: NamesFindings) -> tuple[Section, ...]:

@@ -235,7 +235,8 @@ def _of_embedder(cosines: Sequence[LevelPart]) -> str:
     if name is None:
         return told
     own = [part for part in parts if part.rewriter == name]
-    return f"{told}; {name} recovers {join_with_and(_regained_text(part.regained, part.language) for part in own)}"
+    shares = join_with_and(_regained_text(part.regained, part.language) for part in own)
+    return f"{told}; rewriter {name} recovers {shares}"
 
 
 TRY_LLM = "raggs diagnose noise --rewriter llm:gpt-5-mini --dry-run"  # estimates the cost first
@@ -248,7 +249,7 @@ def _with_rewriter(costs: str, parts: Sequence[NoiseEndToEndPart]) -> tuple[str,
         return costs, f"First try a rewriter: {TRY_LLM}"
     helps = back.low is not None and back.low > 0
     then = f"rewrite queries (embed.rewrite: {name})" if helps else f"try another rewriter, such as a model: {TRY_LLM}"
-    return f"{costs}; {name} recovers {_regained_text(back)}", f"First {then}"
+    return f"{costs}; rewriter {name} recovers {_regained_text(back)}", f"First {then}"
 
 
 def _system(ends: Sequence[NoiseEndToEndPart]) -> str:

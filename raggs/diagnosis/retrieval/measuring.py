@@ -167,7 +167,7 @@ class FindingPart(ReportPart):
 class FailingQuestionPart(ReportPart):
     """A query on which the best system fails."""
 
-    qid: Annotated[str, Column("question")]
+    qid: Annotated[str, Column("query")]
     text: str
     values: Annotated[Mapping[str, Number], Column("{key}", "score")] = Field(description="by system")
     traits: tuple[str, ...] = Field(description="kinds of properties that the query has")

@@ -6,7 +6,6 @@ Each check has findings and a state, and in most cases a threshold or a next ste
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
 from typing import Literal
@@ -18,7 +17,7 @@ from raggs.base.judge_health import COUNT_NOT_RANKED, COUNT_SETTLED, GATE_FAILED
 from raggs.base.text import plural
 from raggs.base.types import Number, as_object
 from raggs.evaluation.analyses.losses import Waterfall
-from raggs.evaluation.messages import KNOBS, difference_sentence, inconclusive, query_count, verdict_word
+from raggs.evaluation.messages import KNOBS, difference_sentence, inconclusive, query_count
 from raggs.evaluation.models import ComparisonPart, EvalReport, ReportPart
 from raggs.evaluation.study import HARM_NOTE_FROM, HOLES
 from raggs.metrics.names import parse_measure
@@ -37,7 +36,7 @@ from raggs.runs.manifests.messages import (
 from raggs.runs.manifests.models import StageLock
 from raggs.stages.rank_health import CUT_SHORT
 from raggs.stats.comparison import MARGIN, POWER
-from raggs.sweeps.models import SweepReport, SystemRow
+from raggs.sweeps.models import SweepReport
 
 State = Literal["good", "doubt", "bad", "unknown"]
 ORDERING = frozenset(("prune", "rank"))  # stages that do not affect grades
@@ -121,6 +120,7 @@ def _holes(facts: ReportFacts, report: EvalReport) -> TrustCheck:
     stops = shares[worst] > HOLES and bool(report.warnings)
     state: State = "bad" if stops else "doubt" if shares[worst] > HARM_NOTE_FROM else "good"
     said = f"{measure}: at most {shares[worst]:.0%} of a system's passages are unjudged ({worst})"
+    said = said if shares[worst] else f"{measure}: no unjudged passages"
     step = None
     if state != "good":
         command = f"raggs eval -g {quote(facts.place)} -r FILE --bounds"
@@ -287,7 +287,6 @@ class DecisionPart(ReportPart):
         systems: recommendation by the evaluation; None if nothing was scored.
         sweeps: recommendations of the sweeps.
         unit: the unit of the headline's points, in plain words; empty if nothing was compared.
-        verdicts: number of other systems by verdict; empty if there are fewer than two.
         figure: differences of all systems from the baseline, with intervals.
         trusted: worst state of the checks.
         blocks: reasons not to use the result, most severe first.
@@ -297,7 +296,6 @@ class DecisionPart(ReportPart):
     systems: Recommendation | None
     sweeps: tuple[Recommendation, ...]
     unit: str
-    verdicts: str
     figure: SvgFigure | None
     trusted: State
     checks: tuple[TrustCheck, ...]
@@ -324,7 +322,9 @@ class DecisionPart(ReportPart):
     @property
     def trust(self) -> str:
         """Whether the set can be trusted, in words, with the checks that decide."""
-        deciding = [check.name for check in self.checks if check.state == self.trusted and self.trusted != "good"]
+        deciding = [
+            check.name.lower() for check in self.checks if check.state == self.trusted and self.trusted != "good"
+        ]
         word = {"bad": "failed", "doubt": "warning", "unknown": "not run"}.get(self.trusted)
         return TRUST_WORDS[self.trusted] + (f" ({word}: {', '.join(deciding)})" if deciding else "")
 
@@ -344,7 +344,6 @@ class DecisionSection(ReportSection):
             systems=systems,
             sweeps=sweeps,
             unit=point_meaning(facts.report) if facts.report and facts.report.comparisons else "",
-            verdicts="" if facts.report is None else _verdict_counts(facts.report),
             figure=None if facts.report is None else next(differences(facts.report, facts.report.measures[0]), None),
             trusted=next(state for state in TRUST_ORDER if state in {"good", *(check.state for check in found)}),
             checks=found,
@@ -396,11 +395,11 @@ def _of_sweep(sweep: SweepReport, report: EvalReport | None) -> Recommendation:
 
 
 def _sweep_comparison(sweep: SweepReport, report: EvalReport, share: float | None) -> str:
-    """Return how the choice of a sweep compares with the system that the evaluation recommends, or, if the sweep has no
-    system with that score, with the next best one. Empty if they cannot be compared.
+    """Return how the choice of a sweep compares with the system that the evaluation recommends: in score, and also in
+    latency and cost if the sweep has a system with that score. Empty if they cannot be compared.
     """
     from raggs.sweeps.comparing import best_first  # imported lazily, see above
-    from raggs.sweeps.summary import is_separated, system_names
+    from raggs.sweeps.summary import is_separated, speed_and_cost, system_names
 
     first, measure, names = deciding_comparisons(report), report.measures[0], system_names(sweep)
     chosen = sweep.system(sweep.choice.winner or "")
@@ -410,42 +409,28 @@ def _sweep_comparison(sweep: SweepReport, report: EvalReport, share: float | Non
     part = first[0]
     kept = part.system if part.verdict == "better" and not part.negligible else part.baseline
     mean = next((each.scores[measure].mean for each in report.systems if each.name == kept), None)
-    rows = [
-        (row, found.mean) for row in best_first(sweep) if (found := row.scores.get(measure)) and found.mean is not None
-    ]
-    same = [row for row, value in rows if mean is not None and abs(value - mean) < SAME_SCORE]
-    count = plural(len(sweep.systems), "configuration")
+    if mean is None:
+        return ""
+    rows = [(row, found.mean) for row in best_first(sweep) if (found := row.scores.get(measure))]
+    same = [row for row, value in rows if value is not None and abs(value - mean) < SAME_SCORE]
+    count, change = plural(len(sweep.systems), "configuration"), score.mean - mean
     if names[chosen.name] in {names[row.name] for row in same}:
         return f"The sweep agrees: its best of {count} has the score of {kept}."
-    others = [*same, *(row for row, _ in rows if names[row.name] != names[chosen.name])]
-    if not others:
-        return ""
-    other = others[0]
-    whose = f"{kept} ({names[other.name]} in the sweep)" if same else names[other.name]
-    *words, last = _comparison_words(chosen, other, measure)
+    if is_separated(sweep) and not same and abs(change) < MARGIN:
+        best = f"{names[chosen.name]}, has about the score of {kept} ({_points(change)})"
+        return f"The sweep agrees: its best of {count}, {best}."
+    whose = f"{kept} ({names[same[0].name]} in the sweep)" if same else kept
+    score_words = (
+        f"has about the same score ({_points(change)})" if abs(change) < MARGIN else f"scores {_points(change)}"
+    )
+    *words, last = score_words, *(speed_and_cost(chosen, same[0], sweep.jitter_ms) if same else ())
     compared = f"Compared with {whose}, it {' and '.join(filter(None, (', '.join(words), last)))}."
     if is_separated(sweep):
         return f"The sweep of {count} recommends {names[chosen.name]}. {compared}"
     often = "" if share is None else f", chosen in {share:.0%} of resamples of the queries"
-    little = score.mean - (other.scores[measure].mean or 0.0) < MARGIN
-    rest = f" This does not justify a replacement of {kept}." if little else " That may be chance."
-    rest = rest if same else ""
+    rest = f" This does not justify a replacement of {kept}." if change < MARGIN else " That may be chance."
     first_choice = f"Its first choice is {names[chosen.name]}{often}."
     return f"The sweep of {count} found no single best one. {first_choice} {compared}{rest}"
-
-
-def _comparison_words(one: SystemRow, other: SystemRow, measure: str) -> Iterator[str]:
-    """Yield how a system of a sweep differs from another one in score, latency and cost: predicates of a sentence."""
-    from raggs.sweeps.summary import speed_and_cost  # imported lazily, see above
-
-    change = (one.scores[measure].mean or 0.0) - (other.scores[measure].mean or 0.0)
-    if abs(change) < SAME_SCORE:
-        yield "has the same score"
-    elif abs(change) < MARGIN:
-        yield f"has about the same score ({change:+z.{DIGITS}f})"
-    else:
-        yield f"scores {_points(change)}"
-    yield from speed_and_cost(one, other)
 
 
 def _of_systems(report: EvalReport) -> Recommendation:
@@ -462,13 +447,6 @@ def _of_systems(report: EvalReport) -> Recommendation:
         but=_disadvantage(best, report) if best.verdict == "better" else "",
         needed=best.queries_needed if open_ and best.unjudged is None else None,
     )
-
-
-def _verdict_counts(report: EvalReport) -> str:
-    """Return the number of other systems by verdict on the primary metric: ``2 inconclusive, 5 worse``."""
-    counts = Counter(verdict_word(part.verdict) for part in deciding_comparisons(report))
-    listed = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
-    return f"of {sum(counts.values())} other systems: {listed}" if sum(counts.values()) > 1 else ""
 
 
 def _headline(best: ComparisonPart, report: EvalReport) -> str:
@@ -633,6 +611,9 @@ def _cost(facts: ReportFacts) -> Iterator[str]:
         yield "labels from a file: cost unknown"
         return
     total, queries = facts.costs.total, facts.report.golden.queries if facts.report else 0
+    if not (total.calls or total.saved_usd or total.unknown):
+        yield "$0: no paid model was called"
+        return
     each = f", ${total.usd / queries:,.4f} per query" if queries and total.usd else ""
     yield f"${total.usd:,.4f} spent in {plural(total.calls, 'call')}{each}; ${total.saved_usd:,.4f} saved by the cache"
     if (perhaps := total.perhaps_usd - total.unknown_usd) > 0:

@@ -249,9 +249,15 @@ def _losses_headline(found: Sequence[AnalysisFinding[WaterfallPart]]) -> str:
     if lost < MIN_SHOWN:
         return f"{best.system} loses nothing: its lists are perfect by {best.part.measure}."
     cause = best.part.largest
+    largest = best.part.losses[cause] or 0.0
+    share = (
+        f"all of its {lost:.{DIGITS}f}"
+        if lost - largest < MIN_SHOWN
+        else f"{largest:.{DIGITS}f} of its {lost:.{DIGITS}f}"
+    )
     first = (
         f"Largest loss of {best.system}, the system with the best score: relevant passages are "
-        f"{LOSS_NAMES[LOSSES[cause]]} ({best.part.losses[cause] or 0:.{DIGITS}f} of {lost:.{DIGITS}f} lost)."
+        f"{LOSS_NAMES[LOSSES[cause]]} ({share})."
     )
     same = [each.system for each in others if each.part.largest == cause]
     differing = [
@@ -304,6 +310,7 @@ class SweepPart(ReportPart):
         about: sections on the choice: what changes it, and the limits of the data.
         rest: all figures, folded.
         command: command that has the unjudged passages judged; empty if it is not the next step.
+        naming: the settings that the name of a system lists; empty if the names were chosen by the user.
     """
 
     document: ReportDocument
@@ -311,6 +318,7 @@ class SweepPart(ReportPart):
     rest: tuple[Section, ...]
     figures: tuple[SvgFigure, ...]
     command: str = ""
+    naming: str = ""
 
 
 class SweepsPart(ReportPart):
@@ -353,7 +361,18 @@ def _sweep(report: SweepReport, config: str) -> SweepPart:
     holes = config and any(HOLES in part.remedy for part in report.choice.inconclusive.values())
     command = f"raggs sweep --config {shlex.quote(config)} {HOLES}" if holes else ""
     about = tuple(_without_step(each) if holes else each for each in document.sections[:first])
-    return SweepPart(document=document, about=about, rest=rest, figures=drawn, command=command)
+    return SweepPart(document=document, about=about, rest=rest, figures=drawn, command=command, naming=_naming(report))
+
+
+def _naming(report: SweepReport) -> str:
+    """Return the settings that the longest name of a system lists, in their order; empty if it has other parts."""
+    row = max(report.systems, key=lambda each: each.name.count("+"))
+    parts = row.name.split("+")
+    axes = [next((axis for axis, label in row.levels.items() if part in (label, f"k{label}")), "") for part in parts]
+    if "" in axes or len({*axes}) < len(axes):
+        return ""
+    unused = "; none: without it" if any("none" in each.name.split("+") for each in report.systems) else ""
+    return f"Names of systems: {' + '.join('k candidates' if axis == 'k' else axis for axis in axes)}{unused}."
 
 
 LOWER = " ↓ lower is better"
@@ -477,4 +496,5 @@ def _three_decimals(text: str) -> str:
     found = set(FOUR_DECIMALS.findall(text))
     if len({f"{float(each):.{DIGITS}f}" for each in found}) < len(found):
         return text
-    return FOUR_DECIMALS.sub(lambda found: f"{float(found[0]):.{DIGITS}f}", text)
+    # whether a last 5 is rounded up depends on digits that the text does not have
+    return FOUR_DECIMALS.sub(lambda found: found[0] if found[0][-1] == "5" else f"{float(found[0]):.{DIGITS}f}", text)
