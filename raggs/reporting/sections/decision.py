@@ -423,7 +423,8 @@ def _sweep_comparison(sweep: SweepReport, report: EvalReport, share: float | Non
     score_words = (
         f"has about the same score ({_points(change)})" if abs(change) < MARGIN else f"scores {_points(change)}"
     )
-    *words, last = score_words, *(speed_and_cost(chosen, same[0], sweep.jitter_ms) if same else ())
+    more = list(speed_and_cost(chosen, same[0], sweep.jitter_ms)) if same else []
+    *words, last = score_words, *more
     compared = f"Compared with {whose}, it {' and '.join(filter(None, (', '.join(words), last)))}."
     if is_separated(sweep):
         return f"The sweep of {count} recommends {names[chosen.name]}. {compared}"
