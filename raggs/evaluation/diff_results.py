@@ -330,7 +330,8 @@ def by_name(value: object) -> object:
     """Return the tree with lists of adapters as mappings by name or type, so that an added adapter does not shift the
     others.
 
-    Other lists become mappings by index. This also applies if an entry has neither, or two have the same.
+    Other lists become mappings by index. This also applies if an entry has neither a name nor a type, or if two entries
+    have the same.
     """
     if isinstance(value, Mapping):
         return {key: by_name(entry) for key, entry in value.items()}

@@ -166,7 +166,9 @@ class Study:
 
     @property
     def evidence(self) -> str:
-        """Name of the measure that is 1 if the top K contains all the evidence for a query. Acc|Hit uses it."""
+        """Name of the measure that decides for Acc|Hit whether the evidence was retrieved: all passages of grade 4 or
+        5, or one relevant passage if the grades are not 1 to 5.
+        """
         return f"hit_all@{self.cutoff}" if self.graded else f"hit@{self.cutoff}"
 
     @property

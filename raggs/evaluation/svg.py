@@ -580,7 +580,7 @@ class ForestRow:
         value: None if undefined.
         clear: whether the value is significant.
         failed: whether the value violates a limit.
-        references: values of others by name.
+        references: further values to mark in the row, by name.
     """
 
     name: str

@@ -51,8 +51,8 @@ class BudgetCap(NamedTuple):
         return f"budget.{self.setting} {self.limit:,g}"
 
     def binds(self, settings: BudgetSettings) -> bool:
-        """Return whether other settings leave the limit reached, because they do not raise it. A limit per invocation
-        does not stay reached.
+        """Return whether the limit is still reached under other settings, because they do not raise it; False for a
+        limit per invocation.
         """
         caps = {"max_usd": settings.max_usd, "max_calls": settings.max_calls}
         return self.setting in caps and _limit(caps[self.setting]) <= self.limit

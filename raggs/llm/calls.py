@@ -242,7 +242,7 @@ class ChatCall(Call[Completion]):
 @dataclass(frozen=True)
 class DecisionCall(Call[Completion]):
     """A question about a text (see `DecisionRequest`). raggs counts only input tokens, without a discount for cached
-    prompts, because providers charge so.
+    prompts, because providers charge for decisions in this way.
     """
 
     KIND: ClassVar[providers.CallKind] = "decision"

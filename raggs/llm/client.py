@@ -195,7 +195,7 @@ class LLM:
         """Return the validated answer if it was paid for before, otherwise None. Make no call and book nothing.
 
         Raises:
-            ProviderError: the cache is unusable.
+            BusyError, ProviderError: the cache is locked or unusable.
         """
         found = self._remembered(self._key(request, self._parameters(request)), request)
         return None if found is None else found[0]

@@ -69,9 +69,9 @@ async def converse(
     key: str,
     keep: Callable[[Exchange[T]], None],
 ) -> Exchange[T]:
-    """Make at most 1 + `max_repairs` calls for one request. The caller may retry each of them.
+    """Make at most 1 + `max_repairs` calls for one request. `caller` may retry each call.
 
-    An answer that was cut off is requested again with a higher limit. Another invalid answer is followed by a
+    An answer that was cut off is requested again with a higher limit. Any other invalid answer is followed by a
     correction; a decision is requested again unchanged. `key` is the cache key of the answer, for batches. `keep`
     stores a valid answer before it is booked, so that a kill between the two steps loses no answer. In this case, the
     call counts as possibly billed.

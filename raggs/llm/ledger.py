@@ -14,13 +14,13 @@ All spending passes through the ledger, which counts it whether it writes a file
 separately, to enforce its limits.
 
 `IntentLog` records calls that are about to be sent, so that a kill removes no call from the account. There is one line
-per request, including retries, and a further line for each if the call was not sent at all. The line is passed to the
-operating system before its call is sent. A call's line in the ledger names its intents. If no ledger line names an
-intent, the end of its call was not booked. The call is then possibly billed. Lines are not synced one by one: a
-`kill -9` loses nothing, but a power cut may lose the newest lines and thus their calls. The lines of the ledger are not
-synced either. `llm.intents.jsonl` exists next to the ledger while a process makes calls. The next process that opens
-the ledger books the remaining intents as calls with unknown outcome. Only the intents of batch lines stay, because
-their answers can still be fetched.
+per request, including retries. If nothing of a call was sent, a further line withdraws each of its intents. A line is
+passed to the operating system before its call is sent. A call's line in the ledger names its intents. If no ledger line
+names an intent, the end of its call was not booked. The call is then possibly billed. Lines are not synced one by one:
+a `kill -9` loses nothing, but a power cut may lose the newest lines and thus their calls. The lines of the ledger are
+not synced either. `llm.intents.jsonl` exists next to the ledger while a process makes calls. The next process that
+opens the ledger books the remaining intents as calls with unknown outcome. Only the intents of batch lines stay,
+because their answers can still be fetched.
 """
 
 from __future__ import annotations
@@ -309,7 +309,7 @@ class CallTrace:
         return usd
 
     def batched(self, waited_s: float) -> None:
-        """Record that a batch has answered one line. If the caller was cancelled before, a later run books the line."""
+        """Record that a batch has answered one line, `waited_s` seconds after it was requested."""
         self.spent += Spending(calls=1)
         self.latency_s = waited_s
         self.by_batch = True

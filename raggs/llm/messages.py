@@ -329,8 +329,8 @@ class Answerers:
                 self._before.setdefault(each.asked, set()).add(each.model)
 
     def note(self, answerer: Answerer) -> str:
-        """Return the key of an answerer. Beyond `MAX_ANSWERERS`, all further answerers of a known snapshot share a key,
-        and so do those of all further snapshots of a model.
+        """Return the key of an answerer. Beyond `MAX_ANSWERERS`, further answerers of a known snapshot share one key.
+        Those of all further snapshots of a model share one key, too.
         """
         if (key := answerer.key) in self._known:
             return key
@@ -351,7 +351,7 @@ class Answerers:
         return self._known.get(key) or Answerer(asked="")
 
     def another(self, answerer: Answerer) -> bool:
-        """Return whether the answerer is another snapshot than before, which stops the run."""
+        """Return whether the answerer stops the run: it is another snapshot than before, and mixing is not allowed."""
         before = self._before.get(answerer.asked)
         return not self._allow_mixed and bool(before) and answerer.model not in (None, *(before or ()))
 

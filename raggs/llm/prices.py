@@ -76,7 +76,7 @@ KEY_VARIABLES: Mapping[str, str | None] = {
 
 
 def list_price(model: str) -> Price | None:
-    """Return the price in litellm's list, zero for local servers, or None if the list has no such price."""
+    """Return the price in litellm's list, or None if it has none. The price is zero for providers that need no key."""
     if key_variable(model) is None:
         return Price(input=0, output=0)
     entry = _entry(model)

@@ -300,8 +300,8 @@ async def close_http() -> None:
 
 
 def with_named_limit(body: Mapping[str, object], *, own_server: bool) -> dict[str, object]:
-    """Rename the limit for OpenAI, whose newer models accept only the new name. Other servers may accept only the
-    old one.
+    """Rename `max_tokens` to `max_completion_tokens` for OpenAI, whose newer models accept only the second name. Other
+    servers may accept only the first one.
     """
     sent = dict(body)
     if not own_server and "max_tokens" in sent:
@@ -399,7 +399,7 @@ def direct(kind: CallKind, model: str, parameters: Iterable[str], settings: LLMS
 
 
 def prepare(kind: CallKind, model: str, parameters: Iterable[str], settings: LLMSettings) -> None:
-    """Import what such a call needs. litellm takes seconds, which must not count as latency of a call."""
+    """Import what a call of this kind needs. litellm takes seconds, which must not count as latency of a call."""
     if direct(kind, model, parameters, settings):
         http_exceptions()
     else:

@@ -121,7 +121,7 @@ class RerankRequestState:
 
     async def all(self, claims: AnswerClaims | None) -> RerankScores:
         """Return all scores. Concurrent requests for the same query wait for each other, also across runs that share
-        these claims.
+        these claims. Requests for fresh scores do not wait.
 
         Raises:
             ProviderError: the provider failed, or its answers stayed unusable.

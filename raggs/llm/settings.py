@@ -130,7 +130,7 @@ class ModelSettings(Settings):
     )
     prices: Effort[Price | None] = Field(None, description="prices of the model")
     parameters: Parameters = Field(
-        default_factory=dict, description="parameters sent with each call; override llm.parameters"
+        default_factory=dict, description="parameters sent with each chat call; override llm.parameters"
     )
     concurrency: Effort[int | None] = Field(
         None,
@@ -195,7 +195,7 @@ class LLMSettings(Settings):
     api_base: Effort[Address | None] = Field(None, description="address of an OpenAI-compatible server")
     prices: Effort[dict[str, Price]] = Field(default_factory=dict, description="prices of models, by model name")
     parameters: Parameters = Field(
-        default_factory=dict, description="parameters sent with each call, such as temperature"
+        default_factory=dict, description="parameters sent with each chat call, such as temperature"
     )
     models: Effort[dict[str, ModelSettings]] = Field(
         default_factory=dict, description="settings of single models, by model name"

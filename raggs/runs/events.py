@@ -49,7 +49,7 @@ class StageStarted:
 
 @dataclass(frozen=True)
 class StageProgress:
-    """The number of queries that the running stage has finished, and the money that the run has spent so far.
+    """The number of queries that the running stage has finished, and the money that this invocation has spent.
 
     `steps` is the number of calls that the stage has made. `expected` is their expected total, or 0 if it is unknown.
     """

@@ -79,7 +79,7 @@ class CarriedOrders(Record):
     ids: tuple[Identifier, ...] = Field(
         description="passages that the earlier version ranked, by fused rank; empty if its ranking cannot be repeated"
     )
-    grades: tuple[Grade, ...] = Field(description="their grades")
+    grades: tuple[Grade, ...] = Field(description="grades of the passages in `ids`")
     sharpness: float = Field(gt=0, description="sharpness of the judge in these orders")
     orders: tuple[CarriedOrder, ...]
 

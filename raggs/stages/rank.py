@@ -1,8 +1,8 @@
 """Stage 6: rank the kept passages of each query with many small ordering judgments.
 
 Orders given by humans come first. The ranker chooses rounds of batches, and the judge orders each batch. The ranker
-processes the answers in the order of the round, not of their arrival. Every answer is written to the journal
-at once. The ranker's state is computed from the journal (`raggs.stages.replay`). To resume, raggs replays the journal
+processes the answers in the order of the round, not of their arrival. Every answer is written to the journal before it
+is used. The ranker's state is computed from the journal (`raggs.stages.replay`). To resume, raggs replays the journal
 and requests only the missing and failed answers.
 
 If the budget is used up, each unfinished ranking ends with the available answers and records this as its stop reason.
@@ -63,7 +63,7 @@ def likely_calls(most: int) -> int:
 class CountedCalls:
     """Calls made and calls expected. Until a query has finished, the maximum per query is expected; then the mean of
     the finished queries. If the queries share a budget, the whole budget is expected until all queries have finished,
-    but at most the maximum of all queries.
+    but at most `total` times `most` calls.
 
     Args:
         tell: progress callback.

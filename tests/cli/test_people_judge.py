@@ -205,7 +205,7 @@ def test_peoples_orders_are_the_first_round_of_the_journal_and_a_kill_changes_no
     assert min(entry.round for entry in journal(ordered) if not entry.groups) == 1
     assert raggs("audit", ordered.run).returncode == 0
     why = raggs("why", ordered.run, "--query", "q01", "--details")
-    assert "human orders used first: 1 by human: ada" in why.stdout
+    assert "orders known before the judge was called: 1 by human: ada" in why.stdout
 
     for file, left in (("grades", 5), ("left", 0), ("left", 3)):
         (other.folder / file).write_text(str(left))

@@ -79,8 +79,8 @@ class BottleneckAnalysis(PartAnalysis[BottleneckPart]):
         return f"{self.TITLE} (pool of {found[0].part.pool})"
 
     def sentences(self, found: Sequence[AnalysisFinding[BottleneckPart]]) -> Sequence[str]:
-        """Return recommendations per system on the first measure (RA-nWG if it is in the report), at the published
-        cutoffs. If a system has none of these, its largest cutoff is used.
+        """Return recommendations per system on the first measure (RA-nWG if it is in the report), at the cutoffs in
+        `PUBLISHED`. If a system has none of these, its largest cutoff is used.
         """
         first = _measure_stem(found[0].part)
         return [
@@ -101,8 +101,8 @@ def _cutoff(part: BottleneckPart) -> int:
 
 
 def _reported_findings(found: Sequence[AnalysisFinding[BottleneckPart]]) -> Sequence[AnalysisFinding[BottleneckPart]]:
-    """Return the findings at the published cutoffs. For a system without such findings, return those at its largest
-    cutoff.
+    """Return the findings at the cutoffs in `PUBLISHED`. For a system without such findings, return those at its
+    largest cutoff.
     """
     most = {system: max(_cutoff(part) for name, part in found if name == system) for system, _ in found}
     told = {system for system, part in found if _cutoff(part) in PUBLISHED}

@@ -33,7 +33,8 @@ class Explanation:
         grades: grade of each passage.
         wins: for each pair of passages, the number of judged batches that put the first passage above the second.
         failed: number of batches on which the judge failed.
-        told: number of human orders that existed before the judge was called, by their source.
+        told: number of orders that existed before the judge was called, by their source: an annotator, or an earlier
+            version of the set.
         lengths: number of judged batches by the number of passages in them.
         profile: judge profile estimated from the pilot queries; None if the batch size is fixed.
         told_by_length: expected information per cost of a batch, by the number of passages in it (see `Ranker`).

@@ -170,10 +170,11 @@ class CostEstimate(Frozen):
     expected: int | None = Field(
         None,
         exclude_if=_is_none,
-        description="expected number of calls of such a model, estimated from this run",
+        description="expected number of calls if `least` is set, from the share that the last run in this directory "
+        "measured; null if there was none",
     )
     again: bool = Field(
-        False, exclude_if=not_, description="whether `least` is without the samples that only uncertain grades get"
+        False, exclude_if=not_, description="whether `least` is lower because only uncertain grades get further samples"
     )
     who: str = Field(description="name of the model, or of the judge if that calls no model")
     anew: str = Field("", exclude_if=not_, description="which results of the last run must be requested again, and why")
