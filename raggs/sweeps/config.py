@@ -298,7 +298,9 @@ class SweepConfig(Settings):
         0.01, ge=0, lt=1, description="costs that differ by less than this share count as equal on the front"
     )
     margin: Effort[float] = Field(
-        0.01, ge=0, description="systems whose interval of the difference from the best is inside it are equivalent"
+        0.01,
+        ge=0,
+        description="margin of equivalence: a system is equivalent if the interval of its difference lies within it",
     )
     limits: Effort[SystemLimits] = SystemLimits()
     slos: Effort[tuple[Annotated[float, Field(gt=0)], ...]] = Field(

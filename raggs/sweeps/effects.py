@@ -47,7 +47,7 @@ class SweepUncertainty:
     """The systems of a sweep with the tops of their lists, for bounds by unjudged passages.
 
     Attributes:
-        measure: the primary measure.
+        measure: name of the measure.
         shown: top of the lists by system. For a system that is missing here, unjudged passages carry no information.
         remedy: how the user can get the passages judged.
     """

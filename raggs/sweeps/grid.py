@@ -60,7 +60,7 @@ class RetrievalStack:
         rewrite: rewriter of the queries.
         mode: "dense", "lexical", "hybrid", or "own" for a custom retriever.
         embedder: None if the system does not search vectors that raggs made.
-        index: None in this case, too, and for a custom retriever.
+        index: vector index of the modes "dense" and "hybrid"; None for other modes.
         own: retriever of the mode "own".
         k: number of candidates; the maximum if depth is routed.
         reranker: None if the candidates are not reranked.

@@ -1,7 +1,7 @@
 """Measure the systems of a sweep: lists, latency, cost, memory. This module scores nothing.
 
 A system with a failed part is marked unfinished, and the others continue. Invalid settings and missing prerequisites
-stop the sweep. Lists and timings are stored at once, so a killed sweep can be resumed.
+stop the sweep. Lists and timings are stored as they arrive, so a killed sweep can be resumed.
 
 Memory is stated by the index, and extrapolated to one and ten million vectors. Tokens are counted, and costs follow
 from payments or from the price list. An unknown price is None, and so is every sum that contains it.

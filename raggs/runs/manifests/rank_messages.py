@@ -111,7 +111,8 @@ def _stop_sentences(found: Explanation) -> Iterator[str]:
         if found.told_by_length:
             yield f"  {price_words(found.profile, found.told_by_length)}"
     if found.told:
-        yield f"orders known before the judge was called: {', '.join(f'{count:,} by {who}' for who, count in found.told.items())}"
+        told = ", ".join(f"{count:,} by {who}" for who, count in found.told.items())
+        yield f"orders known before the judge was called: {told}"
     if ranking.stop_reason in STOPS:
         yield f"  {STOPS[ranking.stop_reason]}"
     if ranking.unordered and ranking.stop_reason != STOP_NO_RELEVANT:
