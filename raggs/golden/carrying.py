@@ -174,8 +174,8 @@ class CarriedOver:
         )
 
     def _copy_of(self, doc_id: str) -> str | None:
-        """Return the id of a passage of the new corpus with the same text, or None. The same id and place have
-        priority.
+        """Return the id of a passage of the new corpus with the same text, or None. A passage with the same id and
+        place has priority.
         """
         found = self.passages.copies.get(doc_id, ())
         return next((each.doc_id for each in found if each.same), found[0].doc_id if found else None)

@@ -3,7 +3,7 @@
 PROC (pool-restricted oracle ceiling) is the score of the best order of a list's own candidates. If PROC is low,
 retrieval must improve. If PROC is high but the list reaches only a small part of it (a low %PROC), the order must
 improve. Source: Dallaire 2025, sections 1 and 6. The values equal `bottleneck` of `raggs eval -g RUN -r RUN`, at the
-published cutoffs.
+cutoffs in `PUBLISHED`.
 """
 
 from __future__ import annotations

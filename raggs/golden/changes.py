@@ -2,8 +2,9 @@
 
 The run directory of the earlier version contains its queries and the texts of its pooled passages, but not its whole
 corpus. If the cache of the workspace still has the earlier corpus, all passages are compared. Otherwise, a passage of
-the new corpus that was never pooled may be new or old, so these numbers are unknown. Labels can be carried over in both
-cases, because only pooled passages have labels. If the earlier corpus is stored, its texts do not count as edited.
+the new corpus that was never pooled may be new or old, so the numbers for the whole corpus are unknown. Labels can be
+carried over in both cases, because only pooled passages have labels. If the earlier corpus is stored, passages of the
+new corpus whose text it contains do not count as edited.
 
 The new corpus is read once to find copies, and again for each `CHUNK` pooled passages without a copy. Texts are
 compared by hashes. Only the texts of one such group of passages are in memory.

@@ -66,8 +66,8 @@ class GivenGolden(GoldenSet):
     """Golden set of judgments in memory, which has neither passages nor an order.
 
     Args:
-        given: ``{qid: {doc_id: grade}}``, rows, or a table (see `raggs.parts.run_files`). An iterator is consumed at
-            once.
+        given: ``{qid: {doc_id: grade}}``, rows, or a table (see `raggs.parts.run_files`). An iterator is consumed
+            by the constructor.
         questions: see `queries_of`.
 
     Raises:

@@ -27,7 +27,7 @@ class HumanEvidence:
     """The human evidence of a run.
 
     Attributes:
-        sets: sets that replace the stored ones, by query id. A query has none if no set suffices for the annotators.
+        sets: sets that replace the stored ones, by query id. An entry is empty if no set suffices for the annotators.
         by: annotators of these sets, sorted.
         differing: ids of queries for which annotators gave different sets that are not adjudicated.
         stale: ids of queries whose labels do not count, because the text of a passage has changed.

@@ -1,7 +1,7 @@
 """Queries and labels that are not valid on a day, and judgments without them.
 
 Queries state their validity in their file. A label states it in its own file, or has it from the metadata of its
-passage. Most sets state none. Their files do not contain the names of the fields, so that parsing them is unnecessary.
+passage. Most sets state no validity. A file that contains none of the names of the validity fields is not parsed.
 """
 
 from __future__ import annotations

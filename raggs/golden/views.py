@@ -421,8 +421,8 @@ def sheet_of(view: QuestionView, top: int, *, depth: int | None = None) -> Quest
 def rank_of_position(position: int, ranks: Sequence[int]) -> int:
     """Return the rank in a list of a position that was counted without near-duplicates.
 
-    Ranking orders one passage per group of near-duplicates. The list then repeats its rank for the others, so that
-    lower passages have higher ranks.
+    Ranking orders one passage per group of near-duplicates. In the list, the others follow directly after this
+    passage, so lower passages get larger ranks.
 
     Args:
         position: position among passages without near-duplicates, from 1.

@@ -300,7 +300,7 @@ class SweepConfig(Settings):
     margin: Effort[float] = Field(
         0.01,
         ge=0,
-        description="margin of equivalence: a system is equivalent if the interval of its difference lies within it",
+        description="systems are equivalent to the best if the interval of the difference is within -margin to margin",
     )
     limits: Effort[SystemLimits] = SystemLimits()
     slos: Effort[tuple[Annotated[float, Field(gt=0)], ...]] = Field(

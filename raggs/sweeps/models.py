@@ -473,7 +473,9 @@ class SweepReport(ReportPart):
     cutoffs: tuple[int, ...]
     ceilings: tuple[str, ...] = Field(description="measures with a ceiling (PROC); empty if grades are not 1 to 5")
     jitter_ms: float
-    margin: float = Field(0.0, description="largest mean difference that comparisons treat as equal")
+    margin: float = Field(
+        0.0, description="systems are equivalent if the interval of their difference is within -margin to margin"
+    )
     cost_jitter: float = Field(0.0, description="relative difference below which costs count as equal on the front")
     confidence: float
     seed: int

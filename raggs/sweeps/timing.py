@@ -310,7 +310,7 @@ class StepTimer:
             self._world.book(RERANKING)
             for qid, took in probe(self._world, passages, innermost_config(system.reranker), final.rerankings, records):
                 ms[qid] = took
-                # Stored at once, so that a killed sweep does not pay for these calls again.
+                # Stored after each call, so that a killed sweep does not pay for these calls again.
                 self._parts.keep_times(key, ms)
         if ms:
             own = innermost_config(system.reranker) is system.reranker

@@ -407,7 +407,7 @@ def only_named(
         number: line or number of the entry.
 
     Raises:
-        DataError: the object has two of them.
+        DataError: the object has two of these fields.
     """
     names = (columns[role],) if columns.get(role) in found else names
     there = [name for name in names if found.get(name) is not None]
