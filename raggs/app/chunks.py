@@ -337,7 +337,8 @@ def _study(request: ChunkRequest, workspace: Workspace, listen: Listener) -> Chu
         tell = partial(_report_progress, listen, f"documents chunked by {name}", len(documents.names))
         cuts[name] = _chunk_documents(chunker, documents, made.get(name), request.compat, tell)
         if found := workspace.pieces_found - before:
-            notes.append(f"{name}: vectors of {plural(found, 'piece')} were cached; its time does not include them")
+            said = f"{name}: vectors of {plural(found, 'piece')} were cached"
+            notes.append(f"{said}; its time does not include the computation of these vectors")
     return ChunkStudy(
         documents=documents,
         asked=asked,

@@ -163,7 +163,7 @@ def _notes(old: GoldenSide, new: GoldenSide, pairing: IdPairing) -> Iterator[str
         one, other = (f"{side.part.lowest} to {side.part.highest}" for side in (old, new))
         yield f"OLD has grades from {one}, NEW from {other}: grades cannot be compared"
     if count := len(pairing.questions) + len(pairing.passages):
-        yield f"{plural(count, 'id')} changed, but not the content: they are compared as the same"
+        yield f"{plural(count, 'id')} changed, but not the content: old and new id count as the same"
 
 
 def lineage_sentences(old: GoldenSide, new: GoldenSide) -> Iterator[str]:
@@ -176,7 +176,8 @@ def lineage_sentences(old: GoldenSide, new: GoldenSide) -> Iterator[str]:
         yield f"{word} is {side.part.version}"
         before = None if earlier.manifest is None else earlier.manifest.version
         if before == lineage.parent:
-            yield f"{other} is its parent: carried labels are equal in both sets; labels made for {word} may differ"
+            carried = f"carried labels are equal in both sets; labels made for {word} may differ"
+            yield f"{other} is the parent of {word}: {carried}"
         elif before in lineage.ancestors:
             yield f"{other} is {lineage.ancestors.index(before) + 2} versions before {word}"
 

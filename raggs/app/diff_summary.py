@@ -103,7 +103,8 @@ def _changes(report: DiffReport) -> Iterator[str]:
     else:
         moved = grades.up + grades.down
         share = format_share(moved, grades.compared)
-        yield f"Judgments: {old.judgments:,} in OLD, {new.judgments:,} in NEW; {moved:,} shared differ ({share})."
+        changed = f"{moved:,} shared with another grade ({share})"
+        yield f"Judgments: {old.judgments:,} in OLD, {new.judgments:,} in NEW; {changed}."
     if orders is not None and orders.tested:
         yield f"Orders: {orders.beyond} of {plural(orders.tested, 'query')} changed beyond their stated uncertainty."
     parts = [

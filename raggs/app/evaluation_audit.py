@@ -90,7 +90,8 @@ def findings(path: Path) -> tuple[list[AuditFinding], int, tuple[str, ...]]:
             UNCHECKED,
         )
     found += [AuditFinding(file.name, None, said) for said in _differences(report, fresh)]
-    other = () if report.raggs == __version__ else (f"whether raggs {report.raggs}, its writer, agrees",)
+    writer = f"whether raggs {report.raggs}, which wrote the report, gives the same values"
+    other = () if report.raggs == __version__ else (writer,)
     return found, values, (*UNCHECKED, *other)
 
 
@@ -171,7 +172,7 @@ def _differences(stored: EvalReport, fresh: EvalReport) -> Iterator[str]:
             yield f"system {system.name}: is not in the recorded files"
         else:
             yield from _system(system, again, stored, fresh)
-    yield from (f"system {name}: is missing" for name in theirs)
+    yield from (f"system {name}: is in the recorded files, but not in the report" for name in theirs)
     pairs = {(part.system, part.measure): part for part in fresh.comparisons}
     for part in stored.comparisons:
         against = f"comparison of {part.system} with {part.baseline} on {part.measure}"
@@ -182,7 +183,7 @@ def _differences(stored: EvalReport, fresh: EvalReport) -> Iterator[str]:
         yield from (f"{against}: {name} is {said}" for name, said in _fields(part, found, {"unjudged"}))
         if (part.unjudged and part.unjudged.tops) != (found.unjudged and found.unjudged.tops):
             yield f"{against}: the unjudged shares differ when the files are evaluated again"
-    yield from (f"comparison of {system} on {measure}: is missing" for system, measure in pairs)
+    yield from (f"comparison of {system} on {measure}: is missing in the report" for system, measure in pairs)
     # Without --as-of, the number of expired parts depends on the day of the evaluation.
     by_day = {"validity"} if stored.validity and not stored.validity.excluded else set()
     for name in EvalReport.model_fields:
@@ -198,7 +199,7 @@ def _system(stored: SystemPart, fresh: SystemPart, report: EvalReport, again: Ev
     for measure in report.measures:
         ours, theirs = stored.scores.get(measure), fresh.scores.get(measure)
         if ours is None or theirs is None:
-            yield f"{which}, {measure}: {'is missing' if ours is None else 'is not measured again'}"
+            yield f"{which}, {measure}: {'is missing in the report' if ours is None else 'is not measured again'}"
             continue
         yield from (f"{which}, {measure}: {name} is {said}" for name, said in _fields(ours, theirs))
         values = [each.per_query.get(stored.name, {}).get(measure, {}) for each in (report, again)]

@@ -260,7 +260,7 @@ def _stay(workspace: Path, folder: Path) -> None:
         there = path.resolve()
         if path.exists() and (folder.is_symlink() or not there.is_relative_to(workspace.resolve())):
             raise UsageError(
-                f"{path} is a link to {there}; nothing was cleared", remedy="clear it there, or remove the link"
+                f"{path} is a link to {there}; nothing was cleared", remedy=f"clear {there} itself, or remove the link"
             )
 
 

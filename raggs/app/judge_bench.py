@@ -133,7 +133,8 @@ class JudgeBenchRequest:
         columns: names of columns in a table of labels.
         pairs: number of labelled pairs to grade.
         repeats: minimum number of pairs that are graded twice, if the sample has as many. All pairs of a query are
-            graded twice, or none. For judges with `samples` above 1, the first two samples of each pair are compared.
+            graded twice, or none. For judges with `samples` above 1 and no `samples_if_below`, the first two samples of
+            each pair are compared instead.
         orders: maximum number of queries whose passages are ordered, in two presentation orders each.
         seed: random seed of the sample. The bootstrap has a fixed seed, so that merged leaderboards agree.
         max_usd: budget in USD for all comparisons written to one folder.

@@ -315,10 +315,10 @@ def summarise_calibration(found: JudgeCalibration, file: Path) -> Summary:
         (name, _text(effect.before), _text(effect.after), _text(effect.change, signed=True))
         for name, (_, effect) in zip(names, _effects(found), strict=True)
     ]
-    fit = f"Temperature {found.fit.temperature:.2f}, mix {found.fit.weight:.2f}"
+    fit = f"Temperature {found.fit.temperature:.2f}; mix {found.fit.weight:.2f}"
     command = f"raggs run --config raggs.yaml --set judge.judge.calibration={quote(str(file))} --dry-run"
     return Summary(
-        headline=(headline, f"{fit}: the share of the probability that depends only on the grade."),
+        headline=(headline, f"{fit} is the share of the probability that depends only on the grade."),
         table=Table.of(("figure", "as stated", "calibrated", "change"), rows),
         legend="log score: mean of -log p(label), 0 perfect; ECE: mean error of the probabilities",
         trust=found.notes,

@@ -407,7 +407,7 @@ def _judgelayout_calibrated(found: GradeCalibration) -> Section:
         for grade, (expected, cases) in enumerate(zip(found.expected, found.cases, strict=True), 1)
     )
     before, after = f"{found.error:.2f}", "–" if math.isnan(found.error_mapped) else f"{found.error_mapped:.2f}"
-    said = f"mean error {before} grades without the map, {after} with it (cross-validated over queries)"
+    said = f"root mean squared error {before} grades without the map, {after} with it (cross-validated over queries)"
     helps = "the map helps" if found.helps else "the map does not help"
     table = Table.of(("judge", "expected human grade", "grades"), rows)
     more = () if math.isnan(found.error_by_mean) else (_by_mean(found),)
@@ -416,7 +416,7 @@ def _judgelayout_calibrated(found: GradeCalibration) -> Section:
 
 def _by_mean(found: GradeCalibration) -> str:
     kept = "--calibration has both maps" if found.by_mean else "no better, so only the map of the grade is written"
-    return f"mean error {found.error_by_mean:.2f} with a map of the judge's mean answer instead of its grade: {kept}"
+    return f"root mean squared error {found.error_by_mean:.2f} with a map of the judge's mean answer: {kept}"
 
 
 def _divided(kind: str, groups: list[CaseGroup]) -> Section:
@@ -470,7 +470,7 @@ def _notes(found: JudgeCheck) -> Iterator[str]:
         chosen = cases - found.drawn
         yield (
             f"{chosen} of {cases} passages were chosen, not drawn at random; chosen passages are often hard, so the "
-            "judge may be better than this"
+            "judge may be better than these figures"
         )
     if left.seen:
         yield f"excluded: {plural(left.seen, 'passage')} whose annotators had seen a grade by a model"

@@ -526,7 +526,7 @@ def verdict(found: JudgeComparison) -> str:
     """Return a sentence that recommends one of the judges, or states why it is unknown which one is better."""
     near = found.nearer
     if not _differ(found):
-        return "both judges give every passage the same grade: use the cheaper one"
+        return "the judges agree on the grade of every passage: use the cheaper one"
     if near is None:
         unread = len(found.unread)
         more = f": label the {plural(unread, 'passage')} on which they differ (--plan FILE)" if unread else ""
@@ -644,9 +644,9 @@ def _notes(found: JudgeComparison) -> Iterator[str]:
         if count:
             yield f"excluded: {plural(count, 'passage')} that are only in the pools of {name}"
     if left.ungraded:
-        yield f"excluded: {plural(left.ungraded, 'passage')} without a grade by one judge"
+        yield f"excluded: {plural(left.ungraded, 'passage')} without a grade by at least one judge"
     if left.by_people:
-        yield f"excluded: {plural(left.by_people, 'passage')} with a human grade in one run"
+        yield f"excluded: {plural(left.by_people, 'passage')} with a human grade in at least one run"
     for name, side in _sides(found).items():
         if side.lacks:
             yield f"{name} is not finished: {side.lacks}"

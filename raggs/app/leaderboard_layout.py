@@ -187,7 +187,7 @@ def _by_grade(found: Leaderboard) -> Section:
 def _calibrations(found: Leaderboard) -> Iterator[Section]:
     """Yield the accuracy of stated probabilities, and the reliability table of each judge that states them."""
     stated = [(each, held) for each in found.entries if (held := each.shown.calibration) is not None]
-    said = ("ECE: mean difference of stated and observed probabilities; log score: 0 is perfect, 1.61 a random guess",)
+    said = ("ECE: mean difference of stated and observed probabilities; log score: 0 perfect, 1.61 for equal ones",)
     rows = (
         (each.judge, held.cases, formatted(held.error, ".3f"), formatted(held.log_score, ".3f"))
         for each, held in stated

@@ -7,7 +7,7 @@ insufficient. A combination that does not pass is recorded, but not used. If a c
 so that no combination is missing without notice.
 
 Answers are cached in the workspace of the run. To continue after an interruption or failed calls, run the same command
-again. It replaces the file of queries only if that is unchanged since.
+again. Without --force, the command replaces the file of queries only if this file is unchanged since.
 """
 
 from __future__ import annotations

@@ -267,10 +267,10 @@ def coverage_sentence(found: GapsResult) -> str:
 
 def _kinds_sentence(found: GapsResult) -> str:
     if not found.missed:
-        return f"It misses none of {plural(len(found.kinds), 'kind')} of queries."
+        return f"The set misses none of {plural(len(found.kinds), 'kind')} of queries."
     failing = sum(kind.signals * kind.searches for kind in found.missed) / sum(kind.searches for kind in found.missed)
     return (
-        f"It misses {len(found.missed):,} of {plural(len(found.kinds), 'kind')} of queries; "
+        f"The set misses {len(found.missed):,} of {plural(len(found.kinds), 'kind')} of queries; "
         f"{failing:.0%} of their searches have a failure signal."
     )
 

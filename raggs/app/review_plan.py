@@ -167,7 +167,7 @@ class PlannedVerdict:
 
     Attributes:
         measure, better, worse: the measure, and the systems in the order of the current labels.
-        difference: difference of the systems' means.
+        difference: absolute difference of the systems' means.
         turned, after: probability that complete human labels would reverse the verdict, now and after labelling the
             plan.
     """
@@ -193,7 +193,7 @@ class ReadingPlan:
         pairs: number of verdicts per measure.
         verdicts: all verdicts, the least certain first.
         seconds: expected reading time.
-        pace: pace of the annotators as a factor of the usual time; 1 if unknown.
+        pace: time of the annotators as a factor of the usual time (above 1: slower); 1 if unknown.
         drawn: number of randomly drawn items.
         learned: number of randomly drawn passages labelled so far, from which the judge's errors are estimated.
         read, open: number of pooled passages with and without a human label.

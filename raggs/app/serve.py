@@ -124,7 +124,7 @@ class BackgroundProcess:
         try:
             process = self._start()
             if process is None:
-                return DifferenceWorth(told="the server stops")
+                return DifferenceWorth(told="the server is stopping")
             with process:
                 said = _talk(process, asked.model_dump_json())
         except OSError as error:

@@ -137,7 +137,7 @@ def keep_default_embedder(config: RunConfig, store: RunStore) -> None:
         raise PrerequisiteError(
             f"the run was made with the default embedder {before}, but the default is {now} in this environment",
             where=store.folder,
-            remedy=f"to continue, {install}; to change it, set embed.embedder to {{type: {now}}}",
+            remedy=f"to continue, {install}; to use {now}, set embed.embedder to {{type: {now}}}",
         )
 
 

@@ -475,7 +475,7 @@ class Qrels:
 
 @dataclass(frozen=True)
 class TaskSearches:
-    """Searches of an agent: mean number per task, and mean cost per task in USD; None if it is unknown."""
+    """Searches of an agent: mean number per task, and mean cost per task in USD (None if the cost is unknown)."""
 
     searches: float
     usd: float | None

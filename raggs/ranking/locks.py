@@ -4,8 +4,9 @@ The graph is always acyclic: a lock is refused if the graph has a path from its 
 closure is stored as a boolean matrix, so that one look-up shows whether a path exists.
 
 `SettledPairs` locks a pair if two conditions hold: the bounds of its difference exclude zero on consecutive updates,
-and a judged batch or an order given beforehand supports the lock. It supports a lock if it ranks the winner above the
-loser. Two of them support it together if the winner beat some item in one, and this item beat the loser in the other. A
+and a judged batch or an order given beforehand supports the lock. A batch or order supports a lock if it ranks the
+winner above the loser. Two batches or orders support a lock together if the winner beat some item in one, and this item
+beat the loser in the other. A
 lock never closes a cycle, and none is made for a pair that other locks imply. A lock is released if the posterior now
 ranks its pair the other way round, beyond a small tolerance, so that locks do not preserve an error. Locks explain an
 order and make it possible to audit it. The engine `online` uses only the graph, and has its own rule.

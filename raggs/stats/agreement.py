@@ -455,8 +455,8 @@ def check_labels(
 
 
 def tables_of(columns: Sequence[Ints], clusters: Sequence[str]) -> Ints:
-    """Return one table of counts per cluster, in the order of first occurrence. Each column of grades is one axis of
-    labels.
+    """Return one table of counts per cluster, in the order of first occurrence. A table has one axis per column of
+    grades.
     """
     names = {name: number for number, name in enumerate(dict.fromkeys(clusters))}
     tables = np.zeros((len(names), *(len(GRADES),) * len(columns)), dtype=np.int64)

@@ -14,8 +14,9 @@ grade of the judge. If the judge was called several times, or is a panel, and th
 priors of all answers. If the judge states probabilities, the prediction is their calibration by the labels.
 
 Unjudged passages (`order_holes`): a passage that all systems have in their top affects all scores alike. A passage in
-the top of half of the systems separates them most. If a query has few known useful passages, another one has a larger
-effect, because measures divide by their number. This order does not predict whether a passage is relevant.
+the top of half of the systems separates them most. If a query has few known useful passages, another useful passage has
+a larger effect, because measures divide by the number of useful passages. This order does not predict whether a passage
+is relevant.
 """
 
 from __future__ import annotations
@@ -234,8 +235,8 @@ class KnownGrades:
         grade: shape (items,), the judge's grade; -1 if unjudged.
         voices: shape (items, grades), how many answers of the judge (or of a panel) gave each grade.
         sigma: shape (items,), standard error of the grade from the ranking; 0 if the passage was not ranked.
-        stated: shape (items, grades), probabilities of the grades that the judge states, or NaN; None if it states
-            none.
+        stated: shape (items, grades), probabilities of the grades that the judge states; NaN for passages without them.
+            None if the judge states none.
     """
 
     grade: Ints

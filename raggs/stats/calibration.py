@@ -253,7 +253,7 @@ def log_score(distributions: Sequence[Sequence[float]], labels: Sequence[int]) -
     """Return the mean of -log p(label), in nats: 0 is perfect, log 5 = 1.61 is the score of five equal probabilities.
     NaN without labels.
 
-    A probability below 0.0001 counts as 0.0001, so that one wrong label does not decide.
+    A probability below 0.0001 counts as 0.0001, so that one wrong label does not dominate the mean.
 
     Raises:
         ValueError: the numbers of rows and labels differ, or one of them is invalid.

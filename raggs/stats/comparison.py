@@ -230,7 +230,8 @@ def queries_needed(effect: float, *, alpha: float = 0.05, power: float = POWER) 
         power: strictly between 0 and 1, above `alpha`.
 
     Returns:
-        At least `least_queries(alpha)`. None if the effect is NaN or below 1e-6, because no realistic number is enough.
+        At least `least_queries(alpha)`. None if the absolute effect is below 1e-6 or NaN, because no realistic number
+        is enough.
     """
     if not abs(effect) >= NO_EFFECT:
         return None
@@ -331,7 +332,7 @@ class Comparison:
         verdict: verdict for the system, not the baseline.
         negligible: whether the interval is within the margin; a significant difference may also be negligible.
         queries_needed: number of queries that would detect the observed difference with a power of 80%, at the level
-            alpha divided by the number of systems. None for an effect size below 1e-6 or NaN, or if it was not
+            alpha divided by the number of systems. None for an absolute effect size below 1e-6 or NaN, or if it was not
             requested. If the verdict is "inconclusive", this number exceeds the number of queries compared.
         stands: the verdict on the values as given, with unjudged passages ignored. It differs from `verdict` only if
             that is "unjudged".

@@ -106,7 +106,7 @@ class CorrectedMean:
     Attributes:
         mean: the corrected mean; NaN if there are no queries, or if the denominator of a ratio is not positive.
         low, high: bounds of the interval; NaN if `mean` is NaN, or if fewer than 10 queries have a drawn passage.
-            `correct_values` needs more.
+            `correct_values` requires more queries.
         confidence: confidence level, in 0..1.
         power: weight of the judge's labels, from 0 (ignored) to 1.
         queries: number of queries.

@@ -602,7 +602,7 @@ def measured_memory(count: int, size: int, *, vector_bytes: float = 0.0, fixed: 
     Args:
         count: number of vectors.
         size: total bytes.
-        vector_bytes: bytes per vector, if known; the rest counts as links.
+        vector_bytes: bytes per vector, 0 if unknown; the other bytes, except `fixed`, count as links.
         fixed: bytes that do not grow with the number of vectors.
 
     Raises:

@@ -82,7 +82,8 @@ def option_shares(
         closed: whether only options can be listed, so that a complete list accounts for all probability.
 
     Raises:
-        ValueError: a probability is out of range, all are 0, or less than `LEAST_MASS` is on options.
+        ValueError: nothing is listed, a probability is out of range, all are 0, or less than `LEAST_MASS` is on
+            options.
     """
     entries = [(option, probability(share)) for option, share in listed]
     total = math.fsum(share for _, share in entries)

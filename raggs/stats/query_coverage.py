@@ -80,7 +80,7 @@ def coverage_of(covered: Flags, searches: Floats, confidence: float = 0.95) -> Q
 def nearest_in_set(queries: Vectors, labelled: Vectors) -> tuple[Floats, Ints]:
     """Return the highest cosine of each query with a labelled query, and the row of this labelled query.
 
-    If there are no labelled queries, they are -inf and -1.
+    Without labelled queries, all cosines are -inf and all rows -1.
 
     Args:
         queries, labelled: shapes (queries, dims) and (labelled, dims), of unit length or zero.

@@ -445,7 +445,8 @@ def stratified_windows(texts: Sequence[str], count: int, seed: int, *, size: int
         size: maximum size of a part in characters; a window may be longer, because its edges move.
 
     Returns:
-        `count` windows, each with at least one letter or digit. None if no document contains a letter or digit.
+        `count` windows, each with at least one letter or digit. The tuple is empty if no document contains a letter or
+        digit.
 
     Raises:
         ValueError: `count` is below 0 or `size` below 1.

@@ -5,7 +5,7 @@ without replacement. For each system, the null hypothesis is that it has the bes
 betting: on each query, a gambler bets that the current leader beats the system, at odds that are fair under the null
 hypothesis. If a capital of 1 grows to 1 / error, the hypothesis is rejected (Waudby-Smith and Ramdas, "Estimating means
 of bounded random variables by betting", 2023, sections 4 and 5). By Ville's inequality, the error rate holds for all
-times together, so the number of rounds needs no correction. The number of systems needs no correction either, because
+rounds together, so the number of rounds needs no correction. The number of systems needs no correction either, because
 only the best system's hypothesis is true. The only assumption on the differences is their range, so the test remains
 valid if a system scores 0 on a few queries. In total, the system with the best mean over all queries is dropped with a
 probability of at most `error`. Queries must not be in file order, because the first queries of a file may all be alike.

@@ -137,7 +137,7 @@ class TieSpread:
 
 
 class TieSpreads:
-    """Tie spreads of one system at any cutoff; computes what does not depend on the cutoff only once.
+    """Tie spreads of one system at any cutoff. Values that do not depend on the cutoff are computed only once.
 
     Args:
         hits: hits of the system, with tied passages in file order.

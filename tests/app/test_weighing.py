@@ -88,7 +88,7 @@ def test_it_ends_with_the_server(made: tuple[OpenedRun, Path, list[Dispute]], mo
     waiting.join(20)
     assert ordered.weights.told == "the process that weighs disputes ended with code -9"
     again = finished(WeighedDisputes(weigher([run], reviews, aside=aside)), found)
-    assert again.weights.told == "the server stops"
+    assert again.weights.told == "the server is stopping"
 
 
 def test_a_process_that_ended_before_it_was_asked_has_a_code_and_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:

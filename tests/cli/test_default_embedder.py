@@ -59,7 +59,7 @@ def test_a_run_is_not_continued_with_another_default(tmp_path: Path, monkeypatch
         monkeypatch.setattr(module, "installed", lambda name: None)
     said = run(project, code=3)
     assert "made with the default embedder wordllama, but the default is lsa in this environment" in said
-    assert "install wordllama; to change it, set embed.embedder to {type: lsa}" in said
+    assert "install wordllama; to use lsa, set embed.embedder to {type: lsa}" in said
     assert run(project, "--dry-run", code=3)
     assert project.artifacts() == before
     assert "config.embedder.type changed (wordllama -> lsa)" in run(project, "--set", "embed.embedder.type=lsa")

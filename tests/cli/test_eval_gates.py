@@ -266,7 +266,7 @@ def test_across_sets_the_difference_is_shown_and_shared_queries_are_compared(
     result = raggs_eval(*asked)
     assert result.exit_code == 7
     assert "mrr of a went from 1.0000 to 0.6667 on 3 queries of both sets" in result.stderr
-    assert "Judgments: 6 in OLD, 6 in NEW; 1 shared differ (20%)." in result.stdout
+    assert "Judgments: 6 in OLD, 6 in NEW; 1 shared with another grade (20%)." in result.stdout
     assert "Content: 1 query added." in result.stdout
     details = raggs_eval(*asked, "--details").stdout
     for said in ("OLD: qrels, 6 grades", "NEW: other, 6 grades", "Grades that changed", "queries added: q4"):

@@ -21,7 +21,7 @@ def test_a_judge_is_checked(tmp_path: Path) -> None:
     assert said.returncode == 0, said.stderr
     assert "usable for comparing systems: yes (kappa at least 0.4)" in said.stdout
     assert "By rank in the pool" not in said.stdout, "one group says nothing"
-    longer = ("usable", "mean error", "note", "kappa  ", "/", "next: ")
+    longer = ("usable", "root mean squared error", "note", "kappa  ", "/", "next: ")
     tables = [line for line in said.stdout.splitlines() if not line.startswith(longer)]
     assert max(map(len, tables)) <= 80, max(tables, key=len)
     assert (tmp_path / "out" / "check.md").is_file()

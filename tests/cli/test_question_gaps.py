@@ -82,7 +82,7 @@ def test_everything_covered(folder: Path) -> None:
     Path("a.jsonl").write_text(json_lines(langsmith([Searched("How can I reset the password?")])))
     result = run("set", "--traces", "a.jsonl")
     assert result.exit_code == 0, result.output
-    assert "cover 100%" in result.stdout and "It misses none of 1 kind of queries." in result.stdout
+    assert "cover 100%" in result.stdout and "The set misses none of 1 kind of queries." in result.stdout
     assert "next:" not in result.stdout
 
 

@@ -129,7 +129,7 @@ def test_audit_diff_and_eval_name_the_version(own: tuple[Project, LLMServer]) ->
     told = call("diff", project.run, folder).stdout.replace("\n", " ")
     assert "NEW: version 2" in told
     notes = json.loads(call("diff", project.run, folder, "--json").stdout)["notes"]
-    assert any("OLD is its parent" in note for note in notes)
+    assert any("OLD is the parent of NEW" in note for note in notes)
     report = json.loads(call("eval", "-g", folder, "-r", folder, "--json").stdout)
     assert report["golden"]["version"]["version"] == manifest(folder).version
     assert report["golden"]["version"]["number"] == 2
