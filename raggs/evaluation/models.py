@@ -137,7 +137,7 @@ class RobustnessPart(ReportPart):
 
 
 class AnswersPart(ReportPart):
-    """Acc|Hit: accuracy of answers on queries whose whole evidence was retrieved."""
+    """Acc|Hit: accuracy of answers on queries whose evidence was retrieved, by `measure`."""
 
     measure: Annotated[str, Column("evidence by")]
     accuracy: Annotated[Number, Column("accuracy", "score")]

@@ -1,8 +1,8 @@
 """Views of the queries of a golden set, by id or one after the other. Of a run, only one query is in memory at a time.
 
 Each artifact of a run is scanned once for the positions of each query's lines. After that, a view reads only the lines
-of its query. A set in files is read into memory at once. The systems are the run's retrievers, or given systems, whose
-lists are stored as columns.
+of its query. A set in files is read into memory completely. The systems are the run's retrievers, or given systems,
+whose lists are stored as columns.
 
 `SystemLists` returns a system's list for a query from these columns, best first. Ties are ordered as in trec_eval.
 """

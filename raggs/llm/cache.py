@@ -335,7 +335,7 @@ async def claim_keys(
     claims: AnswerClaims | None, keys: Collection[str], *, batched: bool = False
 ) -> AsyncIterator[set[str]]:
     """Claim keys for this session. Wait until at least one is free; the block gets all keys that this session could
-    claim. Without claims, it gets all keys at once.
+    claim. Without claims, it gets all keys immediately.
 
     Raises:
         BusyError: one of the keys is in a batch of another live session; or, unless `batched`, in a batch that was not

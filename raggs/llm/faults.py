@@ -119,8 +119,8 @@ RUN_AGAIN_REMEDY = "run again: paid answers are cached"
 
 
 class Treatment(Enum):
-    """RETRY: repeat the call; give up the request after all attempts. FAIL: give up the request at once. STOP: end the
-    run.
+    """RETRY: repeat the call; give up the request after all attempts. FAIL: give up the request without a retry. STOP:
+    end the run.
     """
 
     RETRY = "retry"

@@ -6,8 +6,8 @@ all its combinations with embedders and indexes are one system.
 
 Equal searches of several systems run only once. Lexical and exact dense searches run at the largest depth of these
 systems, because the best 200 contain the best 50. An approximate index may use more effort for a larger k, so its
-searches run separately for each depth. The searches of custom retrievers do, too. The searches of a hybrid run at
-`hybrid.depth`.
+searches run separately for each depth. The searches of custom retrievers run separately, too. The searches of a hybrid
+run at `hybrid.depth`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Acc|Hit: how often a system's answer is correct if all the evidence was retrieved."""
+"""Acc|Hit: how often a system's answer is correct on queries whose evidence was retrieved."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from raggs.stats.agreement import accuracy_given_hit
 
 @dataclass(frozen=True)
 class GivenAnswers(PartAnalysis[AnswersPart]):
-    """How often the answer is correct if all evidence was retrieved (Acc|Hit).
+    """How often the answer is correct on queries whose evidence was retrieved (Acc|Hit).
 
     Attributes:
         correct: for each query, whether the answer was correct. If this and `by_system` are empty, nothing is computed.

@@ -174,7 +174,9 @@ class CostEstimate(Frozen):
         "measured; null if there was none",
     )
     again: bool = Field(
-        False, exclude_if=not_, description="whether `least` is lower because only uncertain grades get further samples"
+        False,
+        exclude_if=not_,
+        description="whether `least` is below `calls` only because just uncertain grades get further samples",
     )
     who: str = Field(description="name of the model, or of the judge if that calls no model")
     anew: str = Field("", exclude_if=not_, description="which results of the last run must be requested again, and why")

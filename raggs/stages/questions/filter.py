@@ -88,7 +88,7 @@ def finders(
 
 def holds_excerpt(passage: Passage, reference: Reference) -> bool:
     """Return whether a passage contains an excerpt. If the excerpt names its passage, only that passage contains it.
-    Otherwise, the two must overlap by at least half of the shorter one.
+    Otherwise, passage and excerpt must overlap by at least half of the shorter one.
     """
     span, place = passage.span, reference.span
     if reference.doc_id is not None:
