@@ -71,7 +71,7 @@ async def converse(
 ) -> Exchange[T]:
     """Make at most 1 + `max_repairs` calls for one request. `caller` may retry each call.
 
-    An answer that was cut off is requested again with a higher limit. Any other invalid answer is followed by a
+    An answer that was cut off is requested again with a higher limit. Other invalid answers are each followed by a
     correction; a decision is requested again unchanged. `key` is the cache key of the answer, for batches. `keep`
     stores a valid answer before it is booked, so that a kill between the two steps loses no answer. In this case, the
     call counts as possibly billed.

@@ -87,7 +87,7 @@ class Exclusion:
         reason: "latency", "cost" or "target": the system violates that limit. "latency unknown" or "cost unknown": the
             limited value is unknown. "dominated": a member of the Pareto front dominates the system. "tied, costlier":
             another system that is also statistically equivalent to the best is no more expensive and no slower, and is
-            cheaper or faster. Any other reason is the rule that excluded the system.
+            cheaper or faster. Other reasons name the rule that excluded the system.
         by: the system that was preferred; None if a limit was violated, or a limited value is unknown.
         value, bound: value of this system, and the value of `by` or the limit. The unit is that of the rule (ms, USD
             per 1,000 queries, quality, passages, tokens, quality per second). None if unknown or if the rule has no

@@ -34,56 +34,6 @@ class RBO:
     residual: float
 
 
-@dataclass(frozen=True)
-class OrderAgreement:
-    """Agreement of two orders by every measure of this module, at one p and k.
-
-    Attributes:
-        tau_b, spearman: Kendall's and Spearman's correlation over the shared ids, in -1..1.
-        tau_ap: AP correlation of the second order with the first as the truth, in -1..1, over the shared ids.
-        tau_ap_symmetric: mean of the AP correlations with either order as the truth.
-        rbo: rank-biased overlap, over all ids.
-        overlap: overlap of the first k ids, in 0..1.
-        shared, only_first, only_second: number of ids in both orders, only in the first, only in the second.
-    """
-
-    tau_b: float
-    tau_ap: float
-    tau_ap_symmetric: float
-    spearman: float
-    rbo: RBO
-    overlap: float
-    shared: int
-    only_first: int
-    only_second: int
-
-
-def compare_orders(first: Order, second: Order, *, p: float = 0.9, k: int = 10) -> OrderAgreement:
-    """Compare two orders by all measures of this module.
-
-    Args:
-        first: the order taken as the truth by asymmetric measures.
-        second: the order compared with it.
-        p: parameter of `rbo`.
-        k: cutoff of `overlap_at_k`.
-
-    Raises:
-        ValueError: an id occurs twice, a score is NaN, or p or k is out of its range.
-    """
-    shared = len(_scores(first).keys() & _scores(second).keys())
-    return OrderAgreement(
-        tau_b=kendall_tau_b(first, second),
-        tau_ap=tau_ap(first, second),
-        tau_ap_symmetric=tau_ap(first, second, symmetric=True),
-        spearman=spearman(first, second),
-        rbo=rbo(first, second, p=p),
-        overlap=overlap_at_k(first, second, k),
-        shared=shared,
-        only_first=len(first) - shared,
-        only_second=len(second) - shared,
-    )
-
-
 def kendall_tau_b(first: Order, second: Order) -> float:
     """Return Kendall's tau-b over the shared ids, in -1..1.
 
