@@ -1,6 +1,6 @@
 """Generation of answers from the passages of each system, and the check of these answers, for the measure Acc|Hit.
 
-Acc|Hit counts only the queries whose whole evidence is in a system's top K, so only these queries are answered. One
+Acc|Hit counts only the queries whose evidence is in a system's top K, so only these queries are answered. One
 call answers from the texts of the top K. A second call compares that answer with the reference answer. The results of
 both calls are cached in the workspace of the golden run. Their cost is recorded in a ledger in the folder of the
 evaluation. The generated answers are written to a file that `--correct` reads.
@@ -112,7 +112,7 @@ class GeneratedAnswers:
 
 @dataclass(frozen=True)
 class _Job:
-    """A query whose whole evidence a system returned, and the system's top K."""
+    """A query whose evidence a system returned, and the system's top K."""
 
     system: str
     query: Query
@@ -256,7 +256,7 @@ def _jobs(result: EvalResult) -> list[_Job]:
 
 
 def _fully_covered_tops(study: Study, system: str, result: EvalResult) -> Mapping[str, tuple[str, ...]]:
-    """Map each query whose whole evidence is in a system's top K to that top K, best first."""
+    """Map each query whose evidence is in a system's top K, by `study.evidence`, to that top K, best first."""
     hits, k = study.hits[system], study.cutoff
     run = next(each.run for each in result.systems if each.name == system)
     query, rank, row = ranked_rows(hits.qrels, run, study.scoring.ties, k)

@@ -312,7 +312,7 @@ def wilson(count: int, total: int, confidence: float = 0.95) -> tuple[float, flo
 
 @dataclass(frozen=True)
 class AccuracyGivenHit:
-    """Acc|Hit@K: the share of correct answers among queries for which retrieval returned all the evidence.
+    """Acc|Hit@K: the share of correct answers among queries for which retrieval returned the evidence.
 
     Attributes:
         value: correct / hits; NaN if there are no hits.
