@@ -147,9 +147,11 @@ def measure_hits(hits: Hits, measures: Sequence[MeasureSpec], *, confidence: flo
         DataError: the run has no judged query, or a measure is not defined on these judgments.
     """
     if not hits.returned.any():
+        if not len(hits.length):
+            raise DataError("the judgments are empty", remedy="pass judgments of at least one query")
         raise DataError(
-            "the run contains none of the judged queries" if len(hits.length) else "the judgments are empty",
-            remedy="check that both use the same query ids",
+            "the run contains none of the judged queries",
+            remedy="check that the run and the judgments use the same query ids",
         )
     values = np.array([named.values(hits) for named in measures])
     names = tuple(named.name for named in measures)

@@ -141,8 +141,8 @@ def test_who_tells_nobody_apart_fails(tmp_path: Path, module: str) -> None:
 
 def refusals(module: str) -> dict[str, tuple[dict[str, object], str]]:
     return {
-        "a language": ({"settings": {"languages": ["de"]}}, "there are no probes in 'de'"),
-        "one field": ({"settings": {"name_field": "author"}}, "--name-field and --topic-field go together"),
+        "a language": ({"settings": {"languages": ["de"]}}, "there are no test queries in 'de'"),
+        "one field": ({"settings": {"name_field": "author"}}, "pass both --name-field and --topic-field, or neither"),
         "no corpus": (
             {"settings": {"name_field": "author", "topic_field": "title"}},
             "no corpus found — pass --config",

@@ -324,7 +324,7 @@ def _free_retrievers(bench: Bench, run: RunConfig, embedder: Embedder | None, qi
     free = [spec for spec, kind in kinds if not kind.paid(spec) and (embedder or not kind.needs_vectors(spec))]
     if not free:
         raise PrerequisiteError(
-            "no pools exist yet, and every retriever calls a paid model",
+            "no pools exist yet, and every retriever needs a paid model",
             remedy="create pools: raggs run --config raggs.yaml --to merge",
         )
     return [bench.workspace.retriever(spec, bench.passages, qids, embedder) for spec in free]
@@ -580,8 +580,8 @@ class JudgeAnswers:
 
     @property
     def gain(self) -> PoolsPart:
-        """Return by how much the share of changed pairs is lower with the rank stage than with one prompt that uses the
-        same grades.
+        """Return by how much the share of reversed pairs is lower with the rank stage than with one prompt that uses
+        the same grades.
         """
         return self.mean(np.array(self._turned(self.informed)) - np.array(self._afresh))
 

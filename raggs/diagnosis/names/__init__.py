@@ -113,7 +113,7 @@ def _searched(end: EndToEnd, subjects: Sequence[SubjectPart]) -> Section:
     probed = list(dict.fromkeys(each.language for each in subjects))
     if end.language not in probed:
         told.append(
-            f"Most of these queries are in {end.language}; the margins next to them were measured in {probed[0]}."
+            f"Most of these queries are in {end.language}; the name margins in the table were measured in {probed[0]}."
         )
     found = end.prediction
     if found is not None and found.spearman is not None:
@@ -233,9 +233,12 @@ def verdict(subjects: Sequence[SubjectPart], least: float, most: float) -> str:
     ]
     if wrong:
         first = next(each for each in subjects if blind(each) or _failed(each))
-        more = [f"{len(wrong) - 1} more also fail"] if len(wrong) > 1 else []
+        others = len(wrong) - 1
+        more = [f"{plural(others, 'other scorer')} also fail{'s' * (others == 1)}"] if others else []
         return verdict_sentences("; ".join([wrong[0], *more]), ADVICE[first.what])
-    kept = f"removing the identity costs at least {least:g}%, another form or layout at most {most:g}%"
+    kept = (
+        f"removing the identity costs at least {least:g}% of the name margin, another form or layout at most {most:g}%"
+    )
     if doubted := [
         f"{each.scorer} under {some_of([part.label for part in _inconclusive_ablations(each)])} ({each.language})"
         for each in subjects

@@ -112,13 +112,13 @@ class NamesConfig(DiagnosisConfig):
 
         for language in languages:
             if language not in WORDINGS:
-                raise ValueError(f"there are no probes in {language!r}: {did_you_mean(language, WORDINGS)}")
+                raise ValueError(f"there are no test queries in {language!r}: {did_you_mean(language, WORDINGS)}")
         return tuple(dict.fromkeys(languages))
 
     @model_validator(mode="after")
     def _take_both_fields_or_none(self) -> NamesConfig:
         if (self.name_field is None) != (self.topic_field is None):
-            raise ValueError("--name-field and --topic-field go together")
+            raise ValueError("pass both --name-field and --topic-field, or neither")
         if len({each.type for each in self.perturbers}) < len(self.perturbers):
             raise ValueError("a perturber is given twice")
         return self

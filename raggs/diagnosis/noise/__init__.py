@@ -230,7 +230,7 @@ def _of_embedder(cosines: Sequence[LevelPart]) -> str:
     costs = join_with_and(
         f"{-(part.percent or 0):.0f}% in {part.language}" for part in parts if part.rewriter == NO_REWRITER
     )
-    told = f"Noise of level {level} reduces the cosine of {worst} to the ideal text by {costs}"
+    told = f"Noise of level {level} reduces the cosine of query and ideal text by {costs} ({worst})"
     name = best_rewriter((part.rewriter, part.cosine.mean) for part in parts)
     if name is None:
         return told
@@ -260,9 +260,13 @@ def _system(ends: Sequence[NoiseEndToEndPart]) -> str:
 
 
 def _regained_text(part: MeanPart, language: str = "") -> str:
-    share = "an unknown share of it" if part.mean is None else f"{100 * part.mean:.0f}% of it"
+    share = "an unknown share of the loss" if part.mean is None else f"{100 * part.mean:.0f}% of the loss"
     if part.low is not None and part.low <= 0:
-        share = "no significant part of it" if part.high is None or part.high >= 0 else "nothing and increases the loss"
+        share = (
+            "no significant part of the loss"
+            if part.high is None or part.high >= 0
+            else "nothing and increases the loss"
+        )
     return f"{share} in {language}" if language else share
 
 

@@ -382,7 +382,7 @@ class ListScoring:
     Attributes:
         qrels: the judgments.
         measures: names of measures without cutoffs.
-        cutoff: cutoff of the per-question analysis.
+        cutoff: cutoff of the values per query.
         deepest: last cutoff of the curves.
         seed: random seed of the intervals.
     """

@@ -247,8 +247,8 @@ def _verdict(
     told = f"{best.name}: {best.failing} of {plural(best.questions, 'query')} fail{'s' * (best.failing == 1)} "
     told += f"({measure} below {failing:g})"
     clear = [part for part in traits if part.system == best.name and part.clear and part.difference < 0]
-    shared = [f"those that {part.name} ({part.difference:+.2f})" for part in clear]
-    told += f", mostly {some_of(shared)}" if shared else "; no common property is significant"
+    shared = [f"{part.name} ({part.difference:+.2f})" for part in clear]
+    told += f"; queries score lower if they {some_of(shared)}" if shared else "; no common property is significant"
     if first := next(iter(sorted(found, key=lambda part: part.about != best.name)), None):
         return verdict_sentences(
             told, f"First try: {first.knob.partition(';')[0]} (for {first.about}, {first.sentence})"

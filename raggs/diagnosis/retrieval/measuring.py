@@ -264,7 +264,7 @@ OF_TWO: tuple[TraitRule, ...] = (
 BASELINE_RULES: tuple[TraitRule, ...] = (
     TraitRule(
         "reranker",
-        "nDCG is lower than the baseline's, but recall is not: the same passages are in a worse order",
+        "nDCG is lower than the baseline's, but recall is not: relevant passages are found, but ranked lower",
         RERANKER,
         below={NDCG: 0.0},
         above={RECALL: MIN_RECALL_CHANGE},
@@ -272,7 +272,7 @@ BASELINE_RULES: tuple[TraitRule, ...] = (
     ),
     TraitRule(
         "reranker past the cutoff",
-        "recall is lower than the baseline's at the cutoff, but not in the pool: the same passages are ranked too low",
+        "recall is lower than the baseline's at the cutoff, but not in the pool: relevant passages are ranked too low",
         RERANKER,
         below={RECALL: 0.0},
         above={DEEP: MIN_RECALL_CHANGE},
