@@ -183,7 +183,7 @@ def _differences(stored: EvalReport, fresh: EvalReport) -> Iterator[str]:
         yield from (f"{against}: {name} is {said}" for name, said in _fields(part, found, {"unjudged"}))
         if (part.unjudged and part.unjudged.tops) != (found.unjudged and found.unjudged.tops):
             yield f"{against}: the unjudged shares differ when the files are evaluated again"
-    yield from (f"comparison of {system} on {measure}: is missing in the report" for system, measure in pairs)
+    yield from (f"the comparison of {system} on {measure} is missing in the report" for system, measure in pairs)
     # Without --as-of, the number of expired parts depends on the day of the evaluation.
     by_day = {"validity"} if stored.validity and not stored.validity.excluded else set()
     for name in EvalReport.model_fields:
