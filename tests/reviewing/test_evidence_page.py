@@ -219,6 +219,7 @@ def test_annotators_who_differ_are_adjudicated_on_the_page(browser: Any, tmp_pat
         bo.press("Enter")
         bo.has(".voices", "ada")
         bo.has(".voices li >> nth=1", "bo")
+        sync_api.expect(bo.page.locator("h1:visible")).to_be_focused()  # the button was drawn again
         bo.have("? 1 + 3", "? 2")
         bo.has(".combination .by", "proposed, ada")
         bo.press("a", "a")

@@ -1,5 +1,5 @@
 // Passages with different grades, by annotators or by annotators and a model; one at a time, to be adjudicated.
-import { el, gradeButtons, keyed, meanings, passage, voice } from "./el.js";
+import { el, focusHeading, gradeButtons, keyed, meanings, passage, voice } from "./el.js";
 import { keep, kept, tab } from "./local.js";
 
 const AGAIN = 1_500; // milliseconds until the page asks again whether the order is computed
@@ -126,10 +126,11 @@ export async function decide(at) {
     at.box.classList.toggle("sending", now);
   }
 
-  function choose(kind) {
+  async function choose(kind) {
     wanted = kind;
     keep("kind", kind);
-    return step("/api/differences", {});
+    await step("/api/differences", {});
+    focusHeading(at.box);
   }
 
   function skip() {

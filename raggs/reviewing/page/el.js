@@ -102,6 +102,14 @@ export const voice = (said, word) =>
       word.grade === null ? el("p", { textContent: said.cannot }) : null,
       word.note ? el("p", { textContent: word.note, dir: "auto" }) : null));
 
+// Focus the heading of a view if the button that drew the view again is gone.
+export function focusHeading(box) {
+  const heading = box.querySelector("h1");
+  if (document.activeElement !== document.body || !heading) return;
+  heading.tabIndex = -1;
+  heading.focus({ preventScroll: true });
+}
+
 // A button with its key beside its name.
 export function keyed(text, onclick, key, disabled = false) {
   const button = el("button", { type: "button", textContent: text, onclick, disabled });

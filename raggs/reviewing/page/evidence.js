@@ -1,5 +1,5 @@
 // Which passages suffice together: the sets of a query are accepted, rejected, changed and added, one query at a time.
-import { el, keyed, passage } from "./el.js";
+import { el, focusHeading, keyed, passage } from "./el.js";
 import { keep, kept, tab } from "./local.js";
 
 const same = (one, other) => one.length === other.length && one.every((each) => other.includes(each));
@@ -78,7 +78,7 @@ export async function evidence(at) {
 
   function kinds() {
     const group = el("p", { className: "tools kinds" }, ...[["open", found.left], ["differ", found.differ]].map(([kind, count]) => {
-      const button = el("button", { type: "button", textContent: `${said.evidenceKinds[kind]} (${count})`, onclick: () => { wanted = kind; keep("evidence.wanted", kind); next(); } });
+      const button = el("button", { type: "button", textContent: `${said.evidenceKinds[kind]} (${count})`, onclick: async () => { wanted = kind; keep("evidence.wanted", kind); await next(); focusHeading(at.box); } });
       button.setAttribute("aria-pressed", String(kind === wanted));
       return button;
     }));

@@ -159,7 +159,7 @@ function pause() {
   const said = words(), open = page.waiting.steps.length, left = page.progress ? page.progress.left : 0;
   show("end");
   $("ended").textContent = open ? said.wait : left ? said.nearly : said.allDone;
-  $("why").textContent = open ? said.offline : left ? said.busy : said.thanks;
+  $("why").textContent = open ? said.unsentFirst : left ? said.busy : said.thanks;
   if (left && !open) page.again = setTimeout(fetchNext, 2000);
 }
 
