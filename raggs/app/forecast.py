@@ -401,7 +401,7 @@ class _RunForecast:
         pool: Sequence[MergeRecord],
         journal: Iterable[JournalRecord],
     ) -> int:
-        """Return the number of calls that may come after the first missing answer of a ranking."""
+        """Return the maximum number of calls after a ranking's first missing answer; 0 if queries share a budget."""
         services, judge = self._services, self._counting_judge
         work = StageWork({"judge": lambda: iter(graded)})
         kept = kept_pool(qid, PRUNE.run(work, self._config.prune, services))

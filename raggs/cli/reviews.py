@@ -464,7 +464,10 @@ PlanFile = Annotated[
 ShowOption = Annotated[
     int,
     typer.Option(
-        "--show", metavar="N", min=0, help="With --details: number of listed passages on which the judges differ."
+        "--show",
+        metavar="N",
+        min=0,
+        help="Number of passages on which the judges differ, listed with --details and in compare.md.",
     ),
 ]
 

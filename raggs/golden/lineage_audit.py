@@ -195,7 +195,7 @@ def _check_orders(run: OpenedRun, found: _Findings) -> None:
                 (each.shown, each.order) == (entry.shown, entry.order) for each in known.orders
             )
         if not made:
-            found.add(JOURNAL_FILE, number, f"query {entry.qid}: its order is not in {ORDERS_FILE}")
+            found.add(JOURNAL_FILE, number, f"query {entry.qid}: this carried order is not in {ORDERS_FILE}")
 
 
 class _Findings:

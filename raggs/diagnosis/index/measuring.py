@@ -474,7 +474,7 @@ class EffortTuner:
         self._exact = self._values(world.truth(asked, self.depth))
 
     def tune(self, family: IndexFamily, limit: float) -> TunedPart:
-        """Find the minimum effort of one index whose loss is significantly within the limit.
+        """Find the smallest tried effort at which the loss of an index is significantly within the limit.
 
         Raises:
             DataError: the measure is 0 for the exact search, so that a loss is not defined.

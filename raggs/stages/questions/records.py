@@ -94,7 +94,7 @@ class FilterRecord(Record):
         None,
         ge=0,
         le=1,
-        description="share of the rare words of its excerpts that the question copies, by weight; 1: all",
+        description="share of the question's words that occur in its excerpts, weighted by rarity (idf); 1: all",
     )
     found_by: tuple[str, ...] | None = Field(
         None, description="systems that find one of its excerpts; null if not measured"
