@@ -72,7 +72,8 @@ def export_reviews(
         raise UsageError(f"unknown format {form!r}", remedy=did_you_mean(form, EXPORT_FORMS))
     if everything and (todo or form != "jsonl"):
         raise UsageError(
-            "--all writes only JSON lines, and not together with --todo", remedy="use --all with --format jsonl"
+            "--all cannot be combined with --todo or with another format than jsonl",
+            remedy="use --all with --format jsonl and without --todo",
         )
     if out.exists() and not force:
         raise UsageError(f"{out} exists", remedy="name another --out, or pass --force to replace it")

@@ -85,7 +85,9 @@ class TiePart(ReportPart):
     across: Annotated[Number, Column("range_at_k", "score")] = Field(
         None, description="range due to the ties at the cutoff; null if the measure has no cutoff"
     )
-    reached: float = Field(0.0, description="share of the queries with judged passages in ties that reach the cutoff")
+    reached: float = Field(
+        0.0, description="share of the queries with judged passages in ties that begin at or before the cutoff"
+    )
 
     @property
     def width(self) -> Annotated[Number, Column("range", "score")]:

@@ -1,7 +1,8 @@
 """Effect of the order of passages with equal scores on each measure.
 
-The widest range of each system is added to the notes. The table contains all measures that depend on the order. If ties
-reach the cutoff for more than 1% of the queries, a sentence also recommends to report expected value and range.
+The widest range of each system is added to the notes. The table contains the measures whose value changes with the
+order. It omits measures without modes for ties (`Measure.TIES`), such as ERR. If judged passages are in ties that begin
+at or before the cutoff for more than 1% of the queries, a sentence recommends to report expected value and range.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from raggs.metrics.evaluate import Evaluation
 from raggs.metrics.hits import Hits
 from raggs.metrics.names import MeasureSpec
 
-REPORTED = 0.01  # share of queries with ties at the cutoff, above which a sentence states (E, range)
+# share of queries with ties that begin at or before the cutoff; if it is exceeded, a sentence states (E, range)
+REPORTED = 0.01
 
 
 class TieRanges(PartAnalysis[TiePart]):
@@ -34,7 +36,7 @@ class TieRanges(PartAnalysis[TiePart]):
     PART = TiePart
 
     def compute(self, study: Study) -> Sequence[AnalysisFinding[TiePart]]:
-        """Return, for each system with ties, the measures that depend on the order of ties."""
+        """Return, for each system with ties, the measures with modes for ties whose value depends on their order."""
         return [
             AnalysisFinding(system, part)
             for system, hits in study.hits.items()
@@ -49,8 +51,8 @@ class TieRanges(PartAnalysis[TiePart]):
         return super().put(report, found).model_copy(update={"notes": (*report.notes, *notes)})
 
     def sentences(self, found: Sequence[AnalysisFinding[TiePart]]) -> Sequence[str]:
-        """Return a sentence for each system whose ties reach the cutoff for more than 1% of the queries: expected value
-        and range (E, range) of each measure.
+        """Return a sentence with expected value and range (E, range) of each measure, for each system whose ties begin
+        at or before the cutoff for more than 1% of the queries.
         """
         told: dict[str, list[TiePart]] = {}
         for system, part in found:
@@ -65,7 +67,8 @@ def _reached_share(part: TiePart) -> float:
 def _pairs(system: str, parts: Sequence[TiePart]) -> str:
     pairs = (f"{part.measure} ({score(part.expected)}, {score(part.width)})" for part in parts)
     share = max(map(_reached_share, parts))
-    return f"{system}: ties reach the cutoff for {share:.0%} of the queries; report (E, range): {', '.join(pairs)}"
+    reached = f"{system}: ties begin at or before the cutoff for {share:.0%} of the queries"
+    return f"{reached}; report (E, range): {', '.join(pairs)}"
 
 
 def _tie_parts(hits: Hits, measures: Sequence[MeasureSpec], found: Evaluation) -> Iterator[TiePart]:
@@ -107,7 +110,7 @@ def _cutoff_tie_range(plain: Floats, tied: Flags, named: MeasureSpec, some: Hits
 
 
 def _reached_tie_share(hits: Hits, named: MeasureSpec) -> float:
-    """Return the share of queries with a judged passage in a group of ties that begins above the cutoff."""
+    """Return the share of queries with a judged passage in a group of ties that begins at or before the cutoff."""
     open_ = (hits.size > 1) & (hits.start < named.measure.cutoff)
     return len(np.unique(hits.query[open_])) / len(hits.length)
 

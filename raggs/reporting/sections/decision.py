@@ -366,8 +366,11 @@ def _blocks(found: Sequence[TrustCheck], facts: ReportFacts) -> Iterator[str]:
 
 
 def _of_sweep(sweep: SweepReport, report: EvalReport | None) -> Recommendation:
-    """Return the choice of a sweep. It is conclusive only if it or an equivalent configuration is chosen in nearly all
-    bootstrap samples of the queries.
+    """Return the choice of a sweep. It is conclusive if all these conditions hold:
+
+    - Nearly all bootstrap samples of the queries choose the same system or an equivalent one.
+    - The sweep has at least `MIN_CLAIM_QUERIES` queries.
+    - Unjudged passages could not change the choice.
     """
     from raggs.stats.resampling import MIN_CLAIM_QUERIES  # imported lazily: most reports contain no sweep
     from raggs.sweeps.layout import rivals
@@ -630,7 +633,10 @@ def _of_choices(sweeps: Sequence[SweepReport]) -> Iterator[str]:
 
     for sweep in sweeps:
         share = f"{sweep.confidence:.0%} of bootstrap samples, with at least {MIN_CLAIM_QUERIES} queries"
-        yield f"sweep {sweep.name}: the choice is conclusive if it or an equivalent one is chosen in {share}"
+        yield (
+            f"sweep {sweep.name}: the choice is conclusive if it or an equivalent configuration is chosen in {share}, "
+            "and unjudged passages could not change it"
+        )
 
 
 def _thresholds(report: EvalReport | None) -> Iterator[str]:

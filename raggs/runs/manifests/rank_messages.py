@@ -106,7 +106,7 @@ def _stop_sentences(found: Explanation) -> Iterator[str]:
         yield from (f"  {line}" for line in share_words(ranking.calls + ranking.skipped, found.shares))
     if found.profile:
         lists = ", ".join(f"{count:,} of {length}" for length, count in sorted(found.lengths.items(), reverse=True))
-        yield f"batches, each of the length with the most information per cost: {lists}"
+        yield f"judged batches by number of passages: {lists}"
         yield f"  {care_words(found.profile)}"
         if found.told_by_length:
             yield f"  {price_words(found.profile, found.told_by_length)}"

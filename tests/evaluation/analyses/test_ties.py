@@ -40,7 +40,7 @@ def test_where_ties_reach_the_cutoff_of_more_than_a_few_queries_what_to_report_i
     report = tied("mrr", "recall@1", "ndcg@2")
     (told,) = TieRanges().section(report).sentences
     assert told == (
-        "tied: ties reach the cutoff for 33% of the queries; report (E, range): mrr (0.9167, 0.1667), "
+        "tied: ties begin at or before the cutoff for 33% of the queries; report (E, range): mrr (0.9167, 0.1667), "
         "recall@1 (0.6667, 0.3333), ndcg@2 (0.8314, 0.1230)"
     )
     parts = [part.model_copy(update={"reached": 0.01}) for part in report.systems[0].ties]
