@@ -289,15 +289,6 @@ def extract(
     return tuple(found.values())
 
 
-def clip_sections(sections: Sequence[TextSection], start: int, end: int) -> tuple[TextSection, ...]:
-    """Clip sections to a window; return the parts. A section that starts before the window loses its heading."""
-    return tuple(
-        TextSection(each.path if each.start >= start else (), max(start, each.start), min(end, each.end))
-        for each in sections
-        if each.start < end and each.end > start
-    )
-
-
 def _of_section(text: str, section: TextSection, wording: WordingRules, document: str) -> Iterator[ExtractedQuestion]:
     paragraphs = list(_paragraphs(text, section))
     asked = _of_heading(section.path, wording, document)

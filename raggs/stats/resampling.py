@@ -308,10 +308,6 @@ class Winners:
     rivals: tuple[str, ...]
     told_apart: bool
 
-    def share_of(self, name: str) -> float:
-        """Return the share of resamples in which a system wins; 0 if it never wins."""
-        return next((each.share for each in self.shares if each.name == name), 0.0)
-
     @property
     def _asked(self) -> str:
         return "one query" if self.queries == 1 else f"the {self.queries:,} queries"
