@@ -20,7 +20,7 @@ PAGE = ROOT / "docs" / "project" / "architecture.md"
 PACKAGES = sorted(path.parent.name for path in RAGGS.glob("*/__init__.py"))
 MODULE_LINES = 500  # code lines: without blanks, comments and docstrings
 MOST = {
-    "code lines": 84_900,
+    "code lines": 84_950,
     "modules": 442,  # room for a part or two
     "class names used twice": 0,
     "import cycles with late imports": 0,
