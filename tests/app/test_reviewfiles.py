@@ -295,8 +295,8 @@ def test_what_cannot_be_right(run: OpenedRun, tmp_path: Path, name: str, text: s
     ("form", "more", "sentence"),
     [
         ("cvs", {}, "did you mean 'csv'"),
-        ("csv", {"everything": True}, "only JSON lines"),
-        ("jsonl", {"everything": True, "todo": True}, "only JSON lines"),
+        ("csv", {"everything": True}, "cannot be combined"),
+        ("jsonl", {"everything": True, "todo": True}, "cannot be combined"),
     ],
 )
 def test_what_cannot_be_written(
