@@ -33,6 +33,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median_low
 from threading import RLock
@@ -198,6 +199,11 @@ class Withdrawal(_Line):
 
     kind: Literal["withdrawal"] = "withdrawal"
     replaces: str = Field(description="id of the withdrawn line")
+
+    @classmethod
+    def of(cls, line: OrderReview | EvidenceReview) -> Self:
+        """Return the withdrawal of a line by its annotator, with the current time."""
+        return cls(who=line.who, at=datetime.now(UTC), qid=line.qid, query=line.query, replaces=line.id)
 
     @property
     def takes_back(self) -> bool:

@@ -72,7 +72,7 @@ def read_trajectories(path: Path) -> Run:
         steps = tasks.setdefault(qid, {})
         if step in steps:
             raise DataError(f"task {qid}: step {step} occurs twice", where=path, line=line, remedy="number the steps")
-        steps[step] = _Search(_passages(row, path, line), _cost(row, path, line))
+        steps[step] = _Search(_passages(row, path, line), _cost(row.get(COST_KEY), path, line))
     if not tasks:
         raise DataError("contains no searches", where=path, remedy=REMEDY)
     return _merge_searches(tasks)
@@ -109,7 +109,8 @@ def read_stepped_table(path: Path, columns: ColumnNames = NO_COLUMNS) -> Run:
         seen.note(f"{qid}, step {step}", doc_id, line)
         order.note(f"{qid} {step}", cells.get("rank", "").strip(), score)
         hits.setdefault(qid, {}).setdefault(step, []).append((-score, doc_id))
-        cost = _cell_cost(cells.get(COST_KEY, "").strip(), path, line)
+        stated = cells.get(COST_KEY, "").strip()
+        cost = _cost(as_number(stated) if stated else None, path, line)
         if costs.setdefault((qid, step), cost) != cost:
             said = f"task {qid}, step {step}: two rows state different costs"
             raise DataError(said, where=path, line=line, remedy="write the cost of the search into each of its rows")
@@ -124,10 +125,6 @@ def read_stepped_table(path: Path, columns: ColumnNames = NO_COLUMNS) -> Run:
         for qid, steps in hits.items()
     }
     return replace(_merge_searches(found), note=note)
-
-
-def _cell_cost(text: str, path: Path, line: int) -> float | None:
-    return None if not text else _cost({COST_KEY: as_number(text)}, path, line)
 
 
 def _merge_searches(tasks: Mapping[str, Mapping[int, _Search]]) -> Run:
@@ -169,8 +166,7 @@ def _passages(row: Mapping[str, object], path: Path, line: int) -> tuple[str, ..
     return found
 
 
-def _cost(row: Mapping[str, object], path: Path, line: int) -> float | None:
-    cost = row.get(COST_KEY)
+def _cost(cost: object, path: Path, line: int) -> float | None:
     if cost is None:
         return None
     if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost < math.inf:

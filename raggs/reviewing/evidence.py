@@ -245,9 +245,7 @@ class EvidenceSession:
             found = held.latest_evidence.get(who) if line is None else next((e for e in mine if e.id == line), None)
             if found is None:
                 raise UsageError("there is no decision on evidence to undo")
-            self._session.store.append(
-                Withdrawal(who=who, at=datetime.now(UTC), qid=found.qid, query=found.query, replaces=found.id)
-            )
+            self._session.store.append(Withdrawal.of(found))
             return found
 
     def _find(self, digest: str) -> EvidenceQuery:

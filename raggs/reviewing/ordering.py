@@ -160,9 +160,7 @@ class OrderingSession:
         found = held.latest_order.get(who) if line is None else next((each for each in mine if each.id == line), None)
         if found is None:
             raise UsageError("there is no order to undo")
-        self._store.append(
-            Withdrawal(who=who, at=datetime.now(UTC), qid=found.qid, query=found.query, replaces=found.id)
-        )
+        self._store.append(Withdrawal.of(found))
         return self.upcoming(who)
 
     def _item(self, each: str) -> ReviewItem:

@@ -102,6 +102,20 @@ export const voice = (said, word) =>
       word.grade === null ? el("p", { textContent: said.cannot }) : null,
       word.note ? el("p", { textContent: word.note, dir: "auto" }) : null));
 
+// Fold long texts of the cards of a view. A text that is cut off ends in a fade and has a button; `whole`: places of the
+// texts that are shown in full.
+export function clipTexts(box, whole, said) {
+  for (const [place, card] of [...box.querySelectorAll(".card")].entries()) {
+    const text = card.querySelector(".text"), button = card.querySelector(".whole"), open = whole.has(place);
+    text?.classList.toggle("open", open);
+    const clipped = Boolean(text) && !open && text.scrollHeight > text.clientHeight + 2;
+    text?.classList.toggle("clipped", clipped);
+    button.hidden = !open && !clipped;
+    button.firstChild.textContent = open ? said.showLess : said.showAll;
+    button.setAttribute("aria-expanded", String(open));
+  }
+}
+
 // Focus the heading of a view if the button that drew the view again is gone.
 export function focusHeading(box) {
   const heading = box.querySelector("h1");

@@ -1,5 +1,5 @@
 // Which passages suffice together: the sets of a query are accepted, rejected, changed and added, one query at a time.
-import { el, focusHeading, keyed, passage } from "./el.js";
+import { clipTexts, el, focusHeading, keyed, passage } from "./el.js";
 import { keep, kept, tab } from "./local.js";
 
 const same = (one, other) => one.length === other.length && one.every((each) => other.includes(each));
@@ -70,7 +70,7 @@ export async function evidence(at) {
       el("h1", { textContent: query.question, dir: "auto" }),
       ...(query.given.length ? [given()] : []),
       el("div", { className: "beside evidence" }, el("div", {}, ...query.passages.map(card)), tray()));
-    clip();
+    clipTexts(at.box, whole, said);
     const list = at.box.querySelector(".rows"), now = list?.querySelector("[aria-pressed=true]");
     if (now) list.scrollTop = now.offsetTop - list.offsetTop - list.clientHeight / 2;
     if (focus) document.getElementById(focus)?.focus({ preventScroll: true });
@@ -108,23 +108,10 @@ export async function evidence(at) {
     button.setAttribute("aria-pressed", String(here));
     const grade = view.grade === null ? null : el("strong", { className: `grade g${view.grade}`, textContent: String(view.grade) });
     if (grade) grade.append(el("span", { className: "unseen", textContent: ` ${said.grades}` }));
-    const unfold = el("button", { type: "button", className: "whole plain", onclick: () => { if (!whole.delete(place)) whole.add(place); clip(); } });
+    const unfold = el("button", { type: "button", className: "whole plain", textContent: said.showAll, onclick: () => { if (!whole.delete(place)) whole.add(place); clipTexts(at.box, whole, said); } });
     const body = view.text ? passage(said, { ...view, terms: first().terms }, at.marking())
       : [el("h2", { textContent: view.doc_id, dir: "auto" }), el("p", { className: "soft", textContent: said.noText })];
     return el("article", { className: `card${here ? " picked" : ""}` }, el("p", { className: "tools" }, button, grade), ...body, unfold);
-  }
-
-  // A text that is cut off ends in a fade and has a button.
-  function clip() {
-    for (const [place, box] of [...at.box.querySelectorAll(".card")].entries()) {
-      const text = box.querySelector(".text"), button = box.querySelector(".whole"), wide = whole.has(place);
-      text?.classList.toggle("open", wide);
-      const clipped = text && !wide && text.scrollHeight > text.clientHeight + 2;
-      text?.classList.toggle("clipped", clipped);
-      button.hidden = !wide && !clipped;
-      button.textContent = wide ? said.showLess : said.showAll;
-      button.setAttribute("aria-expanded", String(wide));
-    }
   }
 
   // --- sets -----------------------------------------------------------------------------------------------------------

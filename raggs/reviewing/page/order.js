@@ -1,5 +1,5 @@
 // Five passages in order, ties allowed: by keys, by tapping, or by dragging the rows of the list beside the texts.
-import { el, keyed, passage, start } from "./el.js";
+import { clipTexts, el, keyed, passage, start } from "./el.js";
 import { keep, kept } from "./local.js";
 
 const START = 6; // pixels that a pointer moves before it drags
@@ -46,18 +46,8 @@ export async function order(at) {
     if (focus) document.getElementById(focus)?.focus({ preventScroll: focus.startsWith("row") });
   }
 
-  // A text that is cut off ends in a fade and has a button.
   function clip() {
-    if (!at.box.querySelector(".ordering")) return;
-    for (const [place, box] of [...at.box.querySelectorAll(".card")].entries()) {
-      const text = box.querySelector(".text"), button = box.querySelector(".whole"), open = whole.has(place);
-      text.classList.toggle("open", open);
-      const clipped = !open && text.scrollHeight > text.clientHeight + 2;
-      text.classList.toggle("clipped", clipped);
-      button.hidden = !open && !clipped;
-      button.firstChild.textContent = open ? said.showLess : said.showAll;
-      button.setAttribute("aria-expanded", String(open));
-    }
+    if (at.box.querySelector(".ordering")) clipTexts(at.box, whole, said);
   }
 
   watcher?.disconnect();
