@@ -86,8 +86,8 @@ def _unpooled(services: RunServices, store: RunStore) -> Iterator[str]:
         relevant = sum(grade >= RELEVANT for grade in known.values())
         yield (
             f"{total - len(known):,} of {plural(total, 'labelled passage')} are in the pools; {len(known):,} fell "
-            f"outside, {relevant:,} of them with grade {RELEVANT} or more, so they are not in the golden set "
-            "(remedy: a larger k of the retrievers, or a larger merge.depth)"
+            f"outside, {relevant:,} of them with grade {RELEVANT} or more (remedy: raise the retrievers' k or "
+            "merge.depth)"
         )
 
 
