@@ -218,6 +218,7 @@ def test_an_unknown_query_is_named_and_a_link_opens_again(browser: Any, page: Pa
     assert not found.locator("#questions-one").is_visible()
     link = found.locator("#questions-table tbody a").first
     link.click()
+    found.locator("#questions-one").wait_for()  # the page opens the query after the click has returned
     assert not found.locator("#questions-unknown").is_visible()
     found.evaluate("scrollTo(0, 0)")
     link.evaluate("link => link.click()")
