@@ -148,7 +148,7 @@ def nested_cells(path: Path) -> Iterator[NumberCell]:
     """Yield the numbers of ``{qid: {doc_id: number}}``.
 
     Raises:
-        DataError: the file has another form, or contains a key twice.
+        DataError: the file has another form, contains a key twice, or an id is invalid.
     """
     seen = SeenPairs(path)
     for qid, inner in _read_object(path).items():

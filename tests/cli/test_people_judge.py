@@ -46,7 +46,7 @@ def grades(project: Project) -> list[JudgeRecord]:
 def test_people_decide_where_they_spoke_and_the_audit_is_clean(project: Project) -> None:
     done = raggs("run", "--config", project.config)
     assert done.returncode == 0, done.stderr
-    assert "human labels exist for 3 of the" in done.stderr
+    assert "human labels grade 3 of the" in done.stderr
     records = [record for record in grades(project) if record.duplicate_of is None]
     firsts = [record for record in records if record.rank == 1]
     assert {(record.grade, record.judge, record.reason) for record in firsts} == {

@@ -77,7 +77,7 @@ class AskerContext:
 
 
 class Asker(Adapter, ABC):
-    """Writes questions. Created as ``cls(config, context)``; its resources are loaded at first use."""
+    """Writes questions. Created as ``cls(config, context)``."""
 
     NOTE = ""  # how the questions were made, as shown with scores; empty: no note is shown
 
@@ -88,7 +88,7 @@ class Asker(Adapter, ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """Name of the asker as stored with each question: its type, followed by its model or file."""
+        """Name of the asker as stored with each question: its type, followed by its model or file if it has one."""
 
     @property
     def models(self) -> tuple[str, ...]:

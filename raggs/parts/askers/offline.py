@@ -136,7 +136,7 @@ def _read(row: Mapping[str, object]) -> tuple[str, str, Question]:
     if isinstance(failure := row.get("fail"), str):
         return str(qid or ""), str(words or ""), Question(None, error=failure)
     if not isinstance(question, str) or not question.strip():
-        raise ValueError("question is missing or is not a string")
+        raise ValueError("question is missing, blank or not a string")
     if not isinstance(references, list) or not all(isinstance(each, str) for each in references):
         raise ValueError("references is not a list of strings")
     return str(qid or ""), str(words or ""), Question(question, tuple(references))

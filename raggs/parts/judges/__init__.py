@@ -1,15 +1,15 @@
 """Judges: base class, registry, and the types of their answers.
 
-A judge grades single passages and orders small batches of passages. The judge stage and the rank stage use the same
-judge. If a call fails, the answer has an `error` and no grade or order. A judge without an opinion abstains, for
-example if no annotator has labelled the passage. An abstention is neither a failure nor a grade.
+A judge grades passages, one by one or in groups, and orders small batches of passages. The judge stage and the rank
+stage use the same judge. If a call fails, the answer has an `error` and no grade or order. A judge without an opinion
+abstains, for example if no annotator has labelled the passage. An abstention is neither a failure nor a grade.
 
 The module also combines several grades of one passage (`lower_median`, `weighted_grade`). These functions are pure:
 grades are 1 to 5, or None if missing. If fewer than half of the judges have answered, the result is None.
 
-`is_exact`, `grade_noises` and `may_abstain` derive properties of a judge from its causes, as stored in locks, without
-creating the judge. A judge that answers by rule has no random errors, and if it does not separate a pair of passages,
-they are tied. Statistics of judge health do not apply to such a judge.
+`is_exact`, `grade_noises` and `may_abstain` derive properties of a judge from its settings or its causes (as stored in
+locks), without creating the judge. A judge that answers by rule has no random errors. If its orders leave a pair of
+passages undecided, they are tied. Statistics of judge health do not apply to such a judge.
 
 `OrderPrice` is the cost of an order in addition to the passages shown. This cost determines the batch sizes. Tokens are
 counted as in `estimate_tokens`. Reasoning tokens are not included, because their dependence on the batch size is
@@ -108,7 +108,7 @@ def is_exact(causes: object) -> bool:
 
 
 def grade_noises(causes: object) -> list[float]:
-    """Return the noise in grades of the judge with these causes and of its members; values of 0 are omitted."""
+    """Return the values of `grade_noise` above 0, of the judge with these causes and of its members."""
     found = as_object(causes)
     own = found.get("grade_noise")
     inner = [noise for each in as_list(found.get("judges")) for noise in grade_noises(each)]
@@ -124,12 +124,12 @@ def may_abstain(settings: object) -> bool:
 
 @dataclass(frozen=True)
 class OrderPrice:
-    """Cost of an order in addition to its passages, in input tokens. The defaults apply if the price is unknown.
+    """Cost of an order in addition to its passages, in input tokens. The defaults apply if the price is unknown or 0.
 
     Attributes:
         instructions: input tokens of the prompt and the answer schema, minus the discount for a cached prefix.
         dearer: price of an output token divided by the price of an input token.
-        usd: price of a million input tokens in USD; 0 if unknown.
+        usd: price of a million input tokens in USD, summed over the judges that order; 0 if the defaults apply.
     """
 
     instructions: float = 250.0
@@ -138,8 +138,9 @@ class OrderPrice:
 
     @classmethod
     def together(cls, prices: Iterable[OrderPrice]) -> OrderPrice:
-        """Return the mean price of judges that order the same passages, weighted by `usd`; `TYPICAL` if no price is
-        known.
+        """Return the common price of judges that order the same passages; `TYPICAL` if no price is known.
+
+        `usd` is the sum of all judges, and the other values are means weighted by `usd`.
         """
         known = [price for price in prices if price.usd]
         if not known:
@@ -180,10 +181,12 @@ class Judgment:
     """One graded passage: `grade` in 1..5, or None with either `error` or `silent`.
 
     Attributes:
-        votes: answers of the called members by name. A panel omits abstentions. A cascade stores abstentions of cheap
-            judges as failures, and omits an abstention of the good judge.
+        votes: answers of the called members by name. A panel omits abstentions. Under rule `first`, the votes of a
+            member panel or cascade replace its own answer, unless the judge `human` answered. A cascade stores
+            abstentions of cheap judges as failures, and omits an abstention of the good judge.
         silent: reason for the abstention.
-        by: member that gave the grade, or all cheap judges of a cascade; empty if the judge as a whole gave it.
+        by: member that gave the grade, all cheap judges of a cascade, or annotators ("human: ada"); empty if the judge
+            as a whole gave it.
         answerers: keys of the models that answered (see `raggs.llm.Reply`), without the models behind `votes`.
         distribution: probabilities of the grades 1 to 5, as rounded by `canonical`; None if the judge states none. The
             grade of a single judge is their lower median.
@@ -235,7 +238,7 @@ class Ordering:
 
     Attributes:
         silent: reason for the abstention.
-        by: member that gave the order; empty if the judge as a whole gave it.
+        by: member or annotators that gave the order; empty if the judge as a whole gave it.
         answerers: keys of the models that answered (see `raggs.llm.Reply`).
         best: for each passage of `order`, the probability that it is the best of the batch, as rounded by `canonical`;
             None if the judge states none.
@@ -358,7 +361,7 @@ class Judge(Adapter, ABC):
         return False
 
     def labels(self) -> Mapping[str, Mapping[str, int]]:
-        """Return the grades known before the first call, by query id and passage id; most judges know no grades."""
+        """Return grades that are known before the first call, by query id and passage id; empty by default."""
         return {}
 
     def without_noise(self, qid: str, doc_id: str) -> int | None:
@@ -417,7 +420,7 @@ class Judge(Adapter, ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """Name of the judge as stored with each grade: its type, followed by its model or file."""
+        """Name of the judge, stored with each grade without `by`: its type, with its model, file or members if any."""
 
     def causes(self, task: Task) -> Causes:
         """Return everything that affects this judge's answers to `task`: settings, file contents, prompt, model."""
@@ -439,7 +442,7 @@ class Judge(Adapter, ABC):
 
     @property
     def by_place(self) -> bool:
-        """Whether grades compare offsets of references and passages, which requires matching document names."""
+        """Whether grades can compare offsets of references and passages, which requires matching document names."""
         return False
 
     def apart(self, query: Query, one: Passage, other: Passage) -> bool:
@@ -513,7 +516,7 @@ Thresholds = Annotated[tuple[ThresholdShare, ThresholdShare, ThresholdShare], Af
 
 
 def grade_of(share: float, thresholds: tuple[float, float, float]) -> int:
-    """Return the grade of a share in 0..1: 1 for a share of 0, then 2, and 3, 4, 5 from the three thresholds up."""
+    """Return the grade of a share in 0..1: 1 for 0, otherwise 2 plus the number of thresholds that it reaches."""
     if share <= 0:
         return 1
     # A sum of weights may differ from a threshold in its last bit.

@@ -1,18 +1,20 @@
 """Judges with member judges: panel and cascade.
 
-Fingerprints, checks and remarks of a composite judge cover all of its members. Each kind defines which members are
-called and how their answers are combined.
+Fingerprints, checks and remarks of a composite judge cover all of its members. Exception: a cascade's fingerprint for
+orders covers only the member that orders. Each kind defines which members are called and how their answers are
+combined.
 
 Panel: except under rule `first`, each member grades every passage, and the rule combines the grades. Each member's
 grade is stored next to the panel's. If members fail, the remaining ones decide as long as at least half have answered.
 If fewer have answered, the panel fails and reports each error. A member that states probabilities votes by its grade.
 The panel has a distribution only if every member with a grade has one: their mean, with the panel's weights. Orders are
-combined by Kemeny's rule, and ties are decided by the first member. A panel can contain another panel only under rule
-`first`.
+combined by Kemeny's rule (Borda's for more than 10 passages), and ties are decided by the first member. A panel can
+contain another panel only under rule `first`.
 
 A member that abstains does not count; if all abstain, the panel abstains. Under rule `first`, members are called in
-sequence until one gives a grade, which is final. Later members are not called. With `ask_all`, the later members
-grade, too, so that a judge can be compared with human labels that have priority.
+sequence until one gives a grade or an order. This answer is final, and its distribution is the panel's. Later members
+are not called. With `ask_all`, the later members grade, too, so that a judge can be compared with human labels that
+have priority.
 
 Cascade: cheap judges grade every passage. The good judge grades passages with a high or uncertain cheap grade, and a
 random sample of the other passages. Its grade replaces the cheap grade, unless it abstains. If the good judge fails,
@@ -368,7 +370,9 @@ class CascadeConfig(AdapterConfig):
     judges: tuple[CascadeMember, ...] = Field(
         min_length=2, description="cheap judges first, good judge last; all cheap judges grade every passage"
     )
-    samples: int = Field(1, ge=1, description="samples per cheap judge; if they differ, the good judge is called")
+    samples: int = Field(
+        1, ge=1, description="samples per cheap judge; if their grades differ, the good judge is called"
+    )
     ask_from: int | None = Field(
         2, ge=2, le=MAX_GRADE, description="lowest cheap grade for which the good judge is called; null: no grade"
     )
@@ -376,8 +380,8 @@ class CascadeConfig(AdapterConfig):
         0.05,
         ge=0,
         le=1,
-        description="share of the other passages that the good judge also grades, drawn at random, for an estimate"
-        " of the cheap judge's error rate",
+        description="share of the passages that cheap grades would settle, drawn at random: the good judge grades them,"
+        " too, for an estimate of the cheap judge's error rate",
     )
     order: Effort[Literal["good", "cheap"]] = (
         Field(  # This setting does not affect grades; only the causes of orders include it.

@@ -72,7 +72,7 @@ class HumanJudge(Judge):
 
     Config = HumanConfig
     VERSION = 2  # in version 1, a label counted once per sample
-    IN_CASCADE = False  # human labels are final: in a panel, they have priority
+    IN_CASCADE = False  # human labels are final; a panel under rule `first` gives them priority
     config: HumanConfig
 
     def __init__(self, config: HumanConfig, context: JudgeContext) -> None:
@@ -160,12 +160,12 @@ class HumanJudge(Judge):
         _ = self._held
 
     def remarks(self) -> Iterator[str]:
-        """Yield how many of the requested passages have a label, and how many labels are for changed texts."""
+        """Yield how many of the requested passages a label grades, and how many labels are for changed texts."""
         total = len(self._met)
         if total:
-            yield f"human labels exist for {len(self._graded):,} of the {plural(total, 'passage')} requested"
+            yield f"human labels grade {len(self._graded):,} of the {plural(total, 'passage')} requested"
         if total and not self._graded:
-            yield f"{self._store.folder} has no label for these passages; to add one, run raggs review set"
+            yield f"{self._store.folder} has no grade for these passages; to add one, run raggs review set"
         if stale := len(self._held.stale(self._met)):
             yield f"not used: {plural(stale, 'label')} for passages or queries whose text has changed since"
 
@@ -188,7 +188,7 @@ class HumanJudge(Judge):
     async def order(self, query: Query, passages: Sequence[Passage]) -> Ordering:
         """Return an order if an annotator has ordered all these passages without ties (see `Judge.order`).
 
-        The orders of several annotators are combined by Kemeny's rule. A single passage needs no label.
+        The orders of several annotators are combined by `consensus_order`. A single passage needs no label.
         """
         if len(passages) == 1:
             return Ordering((0,))

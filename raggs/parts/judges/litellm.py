@@ -4,7 +4,7 @@ The prompt contains the query with the earlier turns of its conversation, and th
 between markers that guard against prompt injection. The prompt contains no identifier, score, rank, or grade of another
 judge. raggs accepts or rejects an answer, but does not correct it: a grade is a whole number from 1 to 5, and an order
 names each label exactly once. Grades of passages that are shown together are checked in the same way. If the answer for
-such a group is unusable, its passages are graded one by one.
+such a group is unusable or the provider rejects the request, its passages are graded one by one.
 
 If the form of answers is `logprobs` or `decision`, the model states a probability per grade: as log-probabilities of
 the digits 1 to 5, or as a decision. `raggs.stats.grade_distribution` reads and checks them. The grade is their lower
@@ -161,7 +161,7 @@ class LiteLLMJudge(Judge):
         Raises:
             ConfigError: the model's price is unknown although `budget.max_usd` is set, or the provider has no supported
                 batch API although batches are configured, or a calibration is set but grades are read from text.
-            DataError: the file of the calibration is invalid.
+            DataError: the calibration file cannot be read, or is invalid.
         """
         if self._calibration is not None and self._answer_form == "text":
             raise ConfigError(
@@ -187,7 +187,7 @@ class LiteLLMJudge(Judge):
         return {**own, "question": question_hash(task)}
 
     async def confirm(self) -> Sequence[tuple[str, bool]]:
-        """Grade one passage if the settings request probabilities (see `Judge.confirm`)."""
+        """Grade one passage, unless the setting `answers` is text (see `Judge.confirm`)."""
         if self.config.answers == "text":
             return ()
         found = await self.grade(CHECK_QUERY, CHECK_PASSAGE)
@@ -295,11 +295,11 @@ class LiteLLMJudge(Judge):
         )
 
     async def grades(self, query: Query, passages: Sequence[Passage], *, sample: int = 0) -> Sequence[Judgment]:
-        """Return the grades of one call for all passages; if its answer is unusable or rejected, of one call per
-        passage.
+        """Return the grades of one call for all passages (see `Judge.grades`).
 
-        A single passage, or passages without a prompt for groups, are graded by one call each. If the call for all
-        passages fails for another reason, every judgment has its error.
+        Each passage has its own call if it is the only one, there is no prompt for groups, answers state probabilities,
+        the answer for all is unusable, or the provider rejects that request. If the call for all passages fails for
+        another reason, every judgment has its error.
         """
         prompt = self.context.grades_prompt
         if len(passages) == 1 or prompt is None or self._answer_form != "text":

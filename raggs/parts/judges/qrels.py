@@ -4,9 +4,9 @@ The noise depends on the seed and on the judged items, not on time, so a resumed
 A passage's utility is its grade plus a fixed normal deviate, so that passages of equal grade have a true order, too.
 An order is drawn from a Plackett-Luce model with weights exp(beta * utility). Without `beta`, it is the true order.
 
-`mapping` converts labels to grades. If it is not set, labels that `raggs export` wrote are converted back to the
-original grades (gain + 1), according to the sidecar next to the file. All other labels must be grades from 1 to 5.
-Negative labels are ignored, unless `mapping` contains them.
+`mapping` converts labels to grades. If it is not set, gains that `raggs export` wrote are converted back to the
+original grades (gain + 1), if the sidecar of the file states this format. Binary labels of `raggs export` then raise an
+error. All other labels must be grades from 1 to 5. Negative labels are ignored, unless `mapping` contains them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,12 @@ class QrelsConfig(AdapterConfig):
     beta: float | None = Field(
         None, gt=0, description="precision of orders (Plackett-Luce); null: orders without noise"
     )
-    grade_noise: float = Field(0.0, ge=0, le=1, description="probability that a grade is off by one (within 1..5)")
+    grade_noise: float = Field(
+        0.0,
+        ge=0,
+        le=1,
+        description="probability that a grade shifts by one, up or down; a shift beyond 1..5 has no effect",
+    )
     spread: float = Field(0.35, ge=0, description="standard deviation of utility within a grade")
     seed: int = Field(0, description="random seed of the noise")
 
@@ -82,7 +87,7 @@ class QrelsJudge(Judge):
         return found
 
     def without_noise(self, qid: str, doc_id: str) -> int | None:
-        """Return the label if the settings add noise to it (see `Judge.without_noise`)."""
+        """Return the grade of the label if `grade_noise` is above 0 (see `Judge.without_noise`)."""
         return self._label(qid, doc_id) if self.config.grade_noise else None
 
     def _label(self, qid: str, doc_id: str) -> int:

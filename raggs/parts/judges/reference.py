@@ -2,9 +2,10 @@
 
 If both the excerpt and the passage have offsets (`span`, as in chunking benchmarks), the shared characters are counted.
 The same words elsewhere do not count, neither in another document nor in the same one. Near-duplicates are therefore
-graded separately. Without offsets, excerpt and passage are compared by words, without case and punctuation. Words count
-as covered if the passage contains them within a run of at least `min_run` consecutive words of the excerpt. Scattered
-common words therefore do not count. The position of the run within the passage is irrelevant.
+graded separately if they cover different numbers of characters. Without offsets, excerpt and passage are compared by
+words, without case and punctuation. Words count as covered if the passage contains them within a run of at least
+`min_run` consecutive words of the excerpt. Scattered common words therefore do not count. The position of the run
+within the passage is irrelevant.
 
 The grade depends on the excerpt with the highest coverage. Orders are by the number of covered characters over all
 excerpts, then by the share of the passage that these characters make up.
@@ -35,7 +36,9 @@ class ReferenceConfig(AdapterConfig):
     thresholds: Thresholds = Field(
         (0.25, 0.5, 0.8), description="minimum covered share for grades 3, 4 and 5; any share above 0 is grade 2"
     )
-    min_run: int = Field(5, ge=1, description="minimum number of consecutive matching words")
+    min_run: int = Field(
+        5, ge=1, description="minimum number of consecutive matching words; a shorter excerpt must occur in full"
+    )
 
 
 class ReferenceJudge(Judge):
@@ -62,7 +65,6 @@ class ReferenceJudge(Judge):
 
     @property
     def name(self) -> str:
-        """Name of the judge (see `Judge.name`)."""
         return "reference"
 
     def check(self, queries: Iterable[Query]) -> None:
@@ -77,7 +79,9 @@ class ReferenceJudge(Judge):
                 raise DataError(message, remedy="add references to the query, or choose another judge")
 
     def apart(self, query: Query, one: Passage, other: Passage) -> bool:
-        """Return whether both passages have offsets and cover different numbers of characters of the references."""
+        """Return whether a reference and both passages have offsets, and the passages cover different numbers of
+        characters.
+        """
         placed = one.span is not None and other.span is not None and any(each.span for each in query.references)
         return self._coverage(query, other) != self._coverage(query, one) if placed else False
 

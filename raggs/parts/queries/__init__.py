@@ -52,7 +52,7 @@ ORIGIN_KEY = "made"  # key in a query's metadata
 
 
 def made_notes(queries: Iterable[Query]) -> Iterator[str]:
-    """Yield a sentence for each way in which queries were made; queries without this information are ignored."""
+    """Yield a phrase for each way in which queries were made; queries without this information are ignored."""
     counts = Counter(str(query.metadata[ORIGIN_KEY]) for query in queries if query.metadata.get(ORIGIN_KEY))
     for how, count in counts.items():
         yield f"{plural(count, 'question')} {how}"

@@ -101,6 +101,8 @@ def _json_type(value: object) -> str:
         return "null"
     if isinstance(value, bool):
         return "a boolean"
+    if isinstance(value, Mapping):
+        return "an object"
     return "a number" if isinstance(value, int | float) else "a string" if isinstance(value, str) else "a list"
 
 

@@ -26,7 +26,7 @@ def read_log(path: Path, column: str | None = None) -> Iterator[tuple[int, str |
 
     Args:
         path: a .txt, .log, .text, .csv, .tsv, .jsonl or .ndjson file, optionally gzipped.
-        column: column or key of the text. If omitted, the first one named text, query, question or user_input is read,
+        column: column or key of the text. If omitted, the first of text, query, question and user_input that exists,
             or the only column of a table.
 
     Raises:

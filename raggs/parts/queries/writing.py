@@ -41,11 +41,12 @@ def write_queries(queries: Iterable[Query], path: Path) -> None:
 
     ``.csv``: columns `question`, `references` and `corpus_id`. Further columns are added only if needed: `_id` (if an
     id is not derived from the text), `language`, `answer`, `nuggets`, `valid_from`, `valid_until`, `depends_on`,
-    `evidence`, `history`, one column per metadata string, and `metadata` (JSON) for other metadata. If all references
-    of a query are in one document, they are written as `content`, `start_index` and `end_index` (characters), and
-    `corpus_id` names the document. Otherwise they are written in the form of `Reference`.
+    `evidence`, `history`, one column per metadata key with texts as values, `metadata` (JSON) for other metadata, and
+    `guarded`. `corpus_id` is taken from the metadata, otherwise it is the document that all references of the query
+    share. A reference with offsets in this document and without a `doc_id` is written as `content`, `start_index` and
+    `end_index` (characters). All others are written in the form of `Reference`.
 
-    ``.jsonl``, ``.yaml``, ``.yml``: all fields by name, spans as `source`, `start`, `end`.
+    ``.jsonl``, ``.yaml``, ``.yml``: all non-empty fields by name, spans as `source`, `start`, `end`.
 
     Raises:
         UsageError: the suffix is unknown.

@@ -65,7 +65,7 @@ class Reranking:
 
     Attributes:
         ranked: candidates by descending score; ties keep the input order.
-        tokens: tokens of query and passage, summed over all candidates; 0 if not counted.
+        tokens: tokens that the model read, summed over all candidates or calls; 0 if not counted.
         ms: original duration of the computation or calls in ms, even if the results are now cached; None if unknown.
         calls, usd: paid calls and their cost, including the calls behind cached answers.
         searches: billed search units, for rerankers with this pricing.
@@ -121,7 +121,7 @@ class Reranker(Adapter, ABC):
     """Orders candidates. Created as ``cls(config, context)``; loads its model at first use."""
 
     Config: ClassVar[type[RerankerConfig]] = RerankerConfig
-    PAID: ClassVar[bool] = False  # whether the reranker calls models of providers, and so needs API keys and a budget
+    PAID: ClassVar[bool] = False  # whether the reranker calls models of providers, which count towards the budget
     METERED: ClassVar[bool] = False  # whether it is billed by input tokens and searches, not by output tokens
     FOLDS: ClassVar[bool] = False  # whether it replaces typographic quotation marks (see `raggs.base.text.fold_quotes`)
     # whether a score does not depend on the other candidates; scores at 200 candidates are then valid at 50

@@ -52,9 +52,7 @@ class ChatConfig(RerankerConfig):
 
 
 class ChatReranker(Reranker):
-    """A reranker that prompts a model by chat. `TASK` selects prompts and answer schema, and names its ledger
-    entries.
-    """
+    """A reranker that prompts a model by chat. `TASK`: use of its prompt, and name of its calls in the ledger."""
 
     PAID: ClassVar[bool] = True
     TASK: ClassVar[PromptUse]
@@ -112,7 +110,7 @@ LABEL_TOKENS = 8
 
 
 class RerankOrder(NamedTuple):
-    """Positions in the order of presentation, best first; `repaired`: the answer was not such a list."""
+    """Positions in the order of presentation, best first; `repaired`: labels were omitted, repeated or invented."""
 
     places: tuple[int, ...]
     repaired: bool

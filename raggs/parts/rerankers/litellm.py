@@ -22,7 +22,7 @@ RESERVED_PARAMETERS = frozenset({"documents", "query", "return_documents", "top_
 
 def _of_the_endpoint(parameters: dict[str, object]) -> dict[str, object]:
     if taken := sorted(RESERVED_PARAMETERS & set(parameters)):
-        raise ValueError(f"{', '.join(taken)}: not allowed here, because raggs needs a score for each candidate")
+        raise ValueError(f"{', '.join(taken)}: not allowed here; raggs sends query and passages, and needs all scores")
     return parameters
 
 

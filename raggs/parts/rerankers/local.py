@@ -1,10 +1,10 @@
 """Rerankers that run on this machine: cross-encoders and late interaction. Outputs and their times are cached per pair.
 
-The outputs for a pair depend only on the query, the passage, the model files and the settings of the input. Settings in
-`AFTERWARDS` (activation, rounding) are applied to cached outputs. Typographic quotation marks are replaced by ASCII
-ones, as in the embedders, because a typographic apostrophe is another token to the model. Outputs are stored in the
-workspace every `FLUSH` pairs, so that a killed process loses at most `FLUSH` outputs and one batch. If a call is
-cancelled, at most the rest of one batch is lost.
+Apart from the last digits, the outputs for a pair depend only on the query, the passage, the model files and the
+settings of the input. Settings in `AFTERWARDS` (activation, rounding) are applied to cached outputs. Typographic
+quotation marks are replaced by ASCII ones, as in the embedders, because a typographic apostrophe is another token to
+the model. Outputs are stored in the workspace every `FLUSH` pairs, so that a killed process loses at most `FLUSH`
+outputs and one batch. If a call is cancelled, at most the rest of one batch is lost.
 
 Cross-encoders: the model reads the query and a passage together. The model returns one logit, or two: one for "no" and
 one for "yes". By default, pairs are run one at a time, not in batches. On a CPU this is as fast, and the score of a
@@ -127,9 +127,7 @@ class LocalReranker(Reranker):
         )
 
     def _turn(self) -> asyncio.Lock:
-        """Return a lock that makes queries run one after the other; otherwise all of them would end with the last
-        one.
-        """
+        """Return a lock that makes queries run one after the other. Otherwise, all would finish only at the end."""
         loop = asyncio.get_running_loop()
         if self._lock is None or self._lock[0] is not loop:
             self._lock = loop, asyncio.Lock()

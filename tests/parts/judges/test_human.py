@@ -74,7 +74,7 @@ def test_the_word_follows_the_text_and_what_changed_is_told(tmp_path: Path) -> N
     assert graded(who, QUERY, moved).grade == 4
     assert graded(who, QUERY, changed).silent == NOT_REVIEWED
     said = list(who.remarks())
-    assert said[0] == "human labels exist for 1 of the 2 passages requested"
+    assert said[0] == "human labels grade 1 of the 2 passages requested"
     assert said[-1] == "not used: 1 label for passages or queries whose text has changed since"
 
 

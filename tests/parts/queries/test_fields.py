@@ -76,6 +76,7 @@ def test_references_and_nuggets_have_short_forms() -> None:
         ({"references": ["so", {"content": "x", "end_index": 3}]}, "reference 2 .*its start_index is missing"),
         ({"references": [{"content": "x", "score": 3}]}, "its key 'score' is unknown"),
         ({"references": [{"text": "x", "doc_id": 3}]}, "its doc_id is a number"),
+        ({"references": [{"text": "x", "doc_id": {"a": 1}}]}, "its doc_id is an object"),
         ({"references": [{"text": "x", "span": [1, 2]}]}, "its span is not an object"),
         ({"references": [{"text": "x", "span": {"source": "", "start": 0, "end": 1}}]}, "the source of its span"),
         ({"references": [{"text": "x", "span": {"source": "a", "start": 0, "end": 1.5}}]}, "its end is 1.5, not"),

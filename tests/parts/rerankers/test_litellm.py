@@ -80,7 +80,7 @@ def test_an_unknown_price_is_told_before_anything_is_asked(make, server):
 
 @pytest.mark.parametrize("name", ["top_n", "top_k", "query", "documents", "return_documents"])
 def test_its_own_parameters_cannot_be_set(name):
-    with pytest.raises(ValidationError, match="not allowed here, because raggs"):
+    with pytest.raises(ValidationError, match="not allowed here; raggs sends"):
         LiteLLMReranker.Config(model=MODEL, parameters={name: 3})
 
 

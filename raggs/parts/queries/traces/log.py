@@ -238,7 +238,7 @@ class TraceOptions:
 
 
 class TraceLog:
-    """The log: read files with `read`, then take `queries` and `lists`. Close it after use.
+    """The log, a context manager: read files with `read`, then take `queries` and `lists`.
 
     Args:
         options: options of the log.
@@ -542,7 +542,7 @@ def _summarise_searches(rows: Iterator[Sequence[object]], low: Number, slow: Num
 
 
 def _signals(latency: object, row: Sequence[object], low: Number, slow: Number, sign: float) -> set[str]:
-    """Return the signals of a search; `row` contains best score, error, number of results, and range of feedback."""
+    """Return the signals of a search; `row` contains first score, error, number of results, and range of feedback."""
     top, failed, results, least, most = row
     found = {
         "negative": isinstance(least, float) and least <= NEGATIVE,

@@ -103,7 +103,7 @@ SCORE_KEYS = (
     *("distance", "_distance"),
 )
 INNER_KEYS = ("document", "node", "doc")  # objects that contain the document, next to its score
-MAX_LEVELS = 8  # of payloads inside payloads
+MAX_LEVELS = 8  # maximum depth of payloads inside payloads
 POSITIVE_LABELS = "1 yes true good positive up thumbs_up thumbsup like liked correct helpful pass satisfied"
 NEGATIVE_LABELS = """0 no false bad negative down thumbs_down thumbsdown dislike disliked incorrect wrong unhelpful fail
     unsatisfied"""

@@ -25,7 +25,7 @@ from raggs.base.jsonl import MAX_JSON_DEPTH, TOO_DEEP, UNIQUE, DuplicateFieldErr
 from raggs.base.tables import table_cells_of
 from raggs.base.text import shorten
 
-MAX_KEY_CHARS = 20  # of a key in a message
+MAX_KEY_CHARS = 20  # maximum length of a key in a message
 LOOKAHEAD = 1 << 20  # characters in the buffer before an object is decoded
 MAX_VALUE_CHARS = 1 << 24  # approximate maximum length of a value of a large object, such as attributes of a span
 ESCAPE_CHARS = 12  # length of a surrogate pair in JSON; an error so close to the end may be a truncated escape
