@@ -402,7 +402,7 @@ def _grades(found: GradesPart | None) -> Section:
 def _orders(found: OrdersPart | None, questions: Sequence[QuestionDiffPart]) -> Section:
     title = "Orders that changed"
     if found is None:
-        return Section(title, ("no query is ranked in both",))
+        return Section(title, ("no query has two passages that both sets rank",))
     means = (
         f"tau_AP {_format_or_dash(found.tau_ap)}, RBO {_format_or_dash(found.rbo)}, overlap@{found.k} "
         f"{_format_or_dash(found.overlap)}"

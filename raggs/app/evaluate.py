@@ -332,7 +332,9 @@ def _corrections(subject: JudgedFiles | JudgedSystems, asked: AnalysisRequest) -
     from raggs.app.corrections import corrections_of  # Imported lazily: most evaluations read no reviews.
 
     if isinstance(subject, JudgedSystems):
-        raise UsageError("data in memory cannot be corrected", remedy="evaluate JudgedFiles, or raggs eval --reviews")
+        raise UsageError(
+            "data in memory cannot be corrected", remedy="evaluate JudgedFiles, or use raggs eval --reviews"
+        )
     return corrections_of(subject.golden, asked.reviews, asked.baseline, projected=subject.projection is not None)
 
 

@@ -354,7 +354,7 @@ def compare_members(
     """
     known = members_of(run)
     if len(known) < 2:
-        said = f"the judge of {run.folder} is not a panel of two members with grades"
+        said = f"the judge of {run.folder} is not a panel of at least two members with grades"
         raise UsageError(said, remedy="to compare two runs: raggs judge compare A B")
     meant = [_matching_members(part, known) for part in members or known]
     if len(meant) != 2 or any(len(each) != 1 for each in meant) or meant[0] == meant[1]:

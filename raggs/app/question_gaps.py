@@ -232,7 +232,7 @@ TERMS = (
     Legend("signals", f"share of {SIGNALS}"),
     Legend("labelled", "number of queries of the set of this kind"),
     Legend("example", "the query with the most searches, if possible one that the set does not cover"),
-    Legend("reduction", "reduction of the variance of the mean over searches, relative to the first query"),
+    Legend("reduction", "reduction of the variance of the mean over searches, relative to that by the first query"),
 )
 HEAD = ("example", "searches", "covered", "signals", "labelled")
 

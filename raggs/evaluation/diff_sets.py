@@ -247,12 +247,12 @@ class DiffReport(Frozen):
     old: SidePart
     new: SidePart
     decisions: DecisionsPart | None = Field(
-        description="null if no system was named and neither set is a run with retrievers"
+        description="null if no system was named, and the sets are files or runs without a common retriever"
     )
     questions: ContentPart
     passages: ContentPart
     grades: GradesPart | None = Field(description="null if the sets share no judgment or use different scales")
-    orders: OrdersPart | None = Field(description="null if one of the sets is not ranked")
+    orders: OrdersPart | None = Field(description="null if no query has two or more passages that both sets rank")
     by_question: tuple[QuestionDiffPart, ...] = Field(
         description="queries that both sets judge, sorted by number of changed grades, then by overlap of the orders"
     )

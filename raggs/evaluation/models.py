@@ -258,7 +258,7 @@ class ComparisonPart(ReportPart):
     stands: Verdict | None = Field(
         None,
         exclude_if=_is_none,
-        description="if the verdict is inconclusive: the verdict if no unjudged passage is relevant",
+        description='only if the verdict is "unjudged": the verdict if no unjudged passage is relevant',
     )
     negligible: bool
     queries_needed: int | None = Field(

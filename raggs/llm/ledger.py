@@ -64,7 +64,7 @@ class CallIntent(BaseModel):
     model: str
     task: str
     usd: float = Field(
-        ge=0, description="maximum cost in USD, if it can be bounded before the answer, otherwise the likely cost"
+        ge=0, description="reserved cost in USD: the maximum cost if USD are limited, otherwise the likely cost"
     )
     key: str = Field(
         "", exclude_if=not_, description="cache key of the answer, for a line of a batch, which can be fetched later"
@@ -216,7 +216,7 @@ class LedgerLine(BaseModel):
         0.0,
         ge=0,
         description="part of `usd` for calls that were sent but not answered. This is the maximum cost if USD are "
-        "limited or the outcome is unknown, otherwise the likely cost",
+        "limited, otherwise the likely cost",
     )
     intents: tuple[int, ...] = Field((), exclude_if=not_, description="numbers of the intents of the call's requests")
     answerer: str = Field("", exclude_if=not_, description="key of the model that answered; empty if no model answered")

@@ -190,7 +190,12 @@ class JudgeConfig(Settings):
         "hours and costs about half. With stop_after, batches are sent one after the other",
     )
     batch: Effort[BatchSettings] = BatchSettings()
-    samples: int = Field(1, ge=1, description="grades per passage; the lower median counts")
+    samples: int = Field(
+        1,
+        ge=1,
+        description="number of grades per passage. Their lower median counts. If a single judge states probabilities, "
+        "the lower median of the mean distribution counts",
+    )
     samples_if_below: AddedLater[float | None] = Field(
         None,
         gt=0,
@@ -220,9 +225,9 @@ class JudgeConfig(Settings):
         0.0,
         ge=0,
         le=1,
-        description="hidden control items (canaries) for the judge, as a share of its judgments, but at least "
-        "six, if possible one of each kind. With group, context effects are measured too. The results only appear in "
-        "the judge's health statistics; 0: none",
+        description="number of hidden control items (canaries) as a share of the judgments (with group: of the calls), "
+        "but at least six if the pools permit. Their grades are used only for the judge's health statistics and "
+        "gate.canaries. With group, context effects are measured too; 0: none",
     )
     gate: Effort[JudgeGate] = JudgeGate()
     carry: AddedInputPath = Field(

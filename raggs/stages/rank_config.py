@@ -54,7 +54,7 @@ class RankConfig(Settings):
         "discordant pairs. "
         "null: each query may use max_calls",
     )
-    parallel: int = Field(4, ge=1, description="number of batches of a query that are judged concurrently")
+    parallel: int = Field(4, ge=1, description="maximum number of batches of a query that are judged concurrently")
     floor: AddedLater[int] = Field(
         1,
         ge=1,

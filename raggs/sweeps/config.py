@@ -285,7 +285,9 @@ class SweepConfig(Settings):
         (), description="additional measures to report; those without a cutoff use `cutoffs`"
     )
     quality: tuple[str, ...] = Field(
-        (), description="deciding measures, primary first; empty: RA-nWG and N-Recall4, or nDCG and recall"
+        (),
+        description="deciding measures, primary first; empty: RA-nWG and N-Recall4 at the smallest and the largest of "
+        "`cutoffs` (nDCG and recall if grades are not 1 to 5)",
     )
     baseline: str | None = Field(
         None, description="system that the others are compared with; null for the cheapest system"

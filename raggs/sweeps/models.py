@@ -343,7 +343,9 @@ class IndexLossPart(ReportPart):
     latency: Annotated[Number, Column("search", text="{:+.1%}")] = Field(
         description="change of the median search latency"
     )
-    loss: Number = Field(description="largest loss over the measures; up to 0.02 is acceptable, 0.01 is better")
+    loss: Number = Field(
+        description="largest relative loss over the measures; up to 0.02 is acceptable, 0.01 is better"
+    )
     unjudged: UnjudgedPart | None = Field(
         None,
         exclude_if=_is_none,
@@ -370,8 +372,12 @@ class StepPart(ReportPart):
     )
     ms: Annotated[Number, Column("p50", text=ms_change)] = Field(description="increase of the median latency")
     usd_per_1k: Annotated[Number, Column("per 1,000", text=usd_change)]
-    per_ms: Number = Field(description="quality gained per millisecond; null if the latency does not increase")
-    per_usd: Number = Field(description="quality gained per USD spent on 1,000 queries")
+    per_ms: Number = Field(
+        description="quality gained per millisecond; null if the latency does not increase or is unknown"
+    )
+    per_usd: Number = Field(
+        description="quality gained per USD spent on 1,000 queries; null if the cost does not increase or is unknown"
+    )
     within_jitter: bool = Field(description="whether the two latencies are so close that they count as equal")
     unjudged: UnjudgedPart | None = Field(
         None,

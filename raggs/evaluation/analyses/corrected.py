@@ -269,7 +269,8 @@ class CorrectedPart(ReportPart):
     people_high: Number
     power: Number = Field(description="weight of the judge's labels in the corrected score, 0 to 1")
     drawn: Annotated[int, Column("drawn")] = Field(
-        description="number of drawn passages with a human grade that affect the score"
+        description="number of drawn passages with a human grade that affect the score; with `whole`, the number of "
+        "passages of the labelled queries"
     )
     queries: int = Field(description="number of queries with such passages")
     whole: bool = Field(False, description="whether completely labelled queries were used, rather than single passages")

@@ -17,7 +17,7 @@ class Map(Measure):
     """Average precision over the relevant passages."""
 
     NAME = "map"
-    FORMULA = "sum of precision@rank over relevant passages in the top k / |rel|"
+    FORMULA = "sum of precision@rank over relevant passages in the top k / |relevant|"
     SOURCE = "trec_eval"
     CUTOFF = "possible"
     PARAMS = parameters(rel=REL)
@@ -54,7 +54,10 @@ class InferredAp(Measure):
     """
 
     NAME = "infap"
-    FORMULA = "1/|rel| sum over relevant: 1/i + (i-1)/i * pooled above/(i-1) * (rel above + e)/(judged above + 2e)"
+    FORMULA = (
+        "1/|relevant| sum over relevant passages in the top k of 1/i + pooled above/i * (relevant above + e) / "
+        "(judged above + 2e); i: rank, e = 0.00001"
+    )
     SOURCE = "Yilmaz and Aslam 2006; infAP of trec_eval"
     CUTOFF = "possible"
     PARAMS = parameters(rel=REL)
@@ -84,7 +87,7 @@ class InterpolatedPrecision(Measure):
     """Interpolated precision at a recall level: the largest precision at or after this level; write ``iprec@0.5``."""
 
     NAME = "iprec"
-    FORMULA = "max of precision@rank over the ranks from which recall >= r on; 0 if the list does not reach r"
+    FORMULA = "max of precision@rank over the ranks with recall@rank >= r; 0 if the list does not reach r"
     SOURCE = "iprec_at_recall of trec_eval 9"
     CUTOFF = "possible"
     AT = "recall"
@@ -112,7 +115,10 @@ class Bpref(Measure):
     """How rarely non-relevant passages rank above relevant ones; only judged passages count."""
 
     NAME = "bpref"
-    FORMULA = "1/R sum over retrieved relevant passages of 1 - min(judged others above, R) / min(R, judged others)"
+    FORMULA = (
+        "1/R sum over relevant passages in the top k of 1 - min(N above, R) / min(R, N); R: relevant, "
+        "N: judged, not relevant"
+    )
     SOURCE = "Buckley and Voorhees 2004; trec_eval"
     CUTOFF = "possible"
     PARAMS = parameters(rel=REL)
@@ -136,7 +142,10 @@ class Accuracy(Measure):
     """Share of (relevant, other) pairs with the relevant one first; unjudged passages count as not relevant."""
 
     NAME = "accuracy"
-    FORMULA = "|pairs (relevant, other) of the top k with the relevant one above| / |pairs|; not defined without a pair"
+    FORMULA = (
+        "|pairs (relevant, other) of the top k with the relevant one above| / |pairs|; undefined without a pair, "
+        "0 for an empty list"
+    )
     SOURCE = "ir_measures"
     CUTOFF = "possible"
     PARAMS = parameters(rel=REL)

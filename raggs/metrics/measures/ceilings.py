@@ -210,7 +210,7 @@ class ProcRaNwg(_Ceiling, RaNwg):
     """Ceiling of ra_nwg: the value of ra_nwg for the best k passages of the system's own pool."""
 
     NAME = "proc_ra_nwg"
-    FORMULA = "ra_nwg of the best k passages among the system's top P = pool"
+    FORMULA = "ra_nwg of the best k passages among the system's top P, P = max(pool, k)"
     SOURCE = "Dallaire 2025, section 2.3"
     PARAMS = parameters(pool=POOL, alpha=ALPHA, cap4=CAP4, cap3=CAP3)
     FIRST = "pool"
@@ -220,7 +220,7 @@ class ProcNRecall4(_Ceiling, NRecall4):
     """Ceiling of n_recall4: the value of n_recall4 for the best k passages of the system's own pool."""
 
     NAME = "proc_n_recall4"
-    FORMULA = "n_recall4 of the best k passages among the system's top P = pool"
+    FORMULA = "n_recall4 of the best k passages among the system's top P, P = max(pool, k)"
     SOURCE = "Dallaire 2025, section 2.3"
     PARAMS = parameters(pool=POOL)
     FIRST = "pool"
@@ -230,7 +230,7 @@ class ProcNRecall5(_Ceiling, NRecall5):
     """Ceiling of n_recall5: the value of n_recall5 for the best k passages of the system's own pool."""
 
     NAME = "proc_n_recall5"
-    FORMULA = "n_recall5 of the best k passages among the system's top P = pool"
+    FORMULA = "n_recall5 of the best k passages among the system's top P, P = max(pool, k)"
     SOURCE = "Dallaire 2025, section 2.3"
     PARAMS = ProcNRecall4.PARAMS
     FIRST = "pool"
@@ -240,7 +240,7 @@ class PctProcRaNwg(_Share, RaNwg):
     """Share of the pool's ceiling that ra_nwg reaches; a low share means that a better order would help."""
 
     NAME = "pct_proc_ra_nwg"
-    FORMULA = "ra_nwg@k / proc_ra_nwg@k; undefined if the latter is 0"
+    FORMULA = "ra_nwg@k / proc_ra_nwg@k; 0 for an empty list"
     SOURCE = "Dallaire 2025, section 2.3"
     PARAMS = ProcRaNwg.PARAMS
     FIRST = "pool"
@@ -250,7 +250,7 @@ class PctProcNRecall4(_Share, NRecall4):
     """Share of the pool's ceiling that n_recall4 reaches; a low share means that a better order would help."""
 
     NAME = "pct_proc_n_recall4"
-    FORMULA = "n_recall4@k / proc_n_recall4@k; undefined if the latter is 0"
+    FORMULA = "n_recall4@k / proc_n_recall4@k; 0 for an empty list"
     SOURCE = "Dallaire 2025, section 2.3"
     PARAMS = ProcNRecall4.PARAMS
     FIRST = "pool"
@@ -260,7 +260,7 @@ class PctProcNRecall5(_Share, NRecall5):
     """Share of the pool's ceiling that n_recall5 reaches; a low share means that a better order would help."""
 
     NAME = "pct_proc_n_recall5"
-    FORMULA = "n_recall5@k / proc_n_recall5@k; undefined if the latter is 0"
+    FORMULA = "n_recall5@k / proc_n_recall5@k; 0 for an empty list"
     SOURCE = "Dallaire 2025, section 2.3"
     PARAMS = ProcNRecall5.PARAMS
     FIRST = "pool"

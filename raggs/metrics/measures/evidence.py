@@ -211,7 +211,7 @@ class EvidenceRecall(_Evidence):
     """Largest share of an evidence set that is in the top k."""
 
     NAME = "evidence_recall"
-    FORMULA = "max over evidence sets E of |E and the top k| / |E|"
+    FORMULA = "max over evidence sets E of |E in the top k| / |E|"
 
     def worth(self, share: Floats) -> Floats:
         """Return the shares themselves."""
@@ -222,7 +222,7 @@ class Complete(_Evidence):
     """Whether an evidence set is in the top k as a whole."""
 
     NAME = "complete"
-    FORMULA = "1 if the top k holds all passages of an evidence set, else 0"
+    FORMULA = "1 if the top k contains all passages of an evidence set, else 0"
 
     def worth(self, share: Floats) -> Floats:
         """Return 1 for complete sets, else 0."""

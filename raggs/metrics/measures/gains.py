@@ -65,7 +65,8 @@ class RaNwg(Linear):
 
     NAME = "ra_nwg"
     FORMULA = (
-        "sum w(g) over the top k / sum of the k largest w in the pool; w5=1, w4=min(r4/r5, cap4), w3=min(r3/r5, cap3)"
+        "sum w(g) over the top k / sum of the k largest w in the pool; w5=1, w4=min((n5/n4)^alpha/2, cap4), "
+        "w3=min((n5/n3)^alpha/10, cap3); if n5=0: w4=1, w3=0.2; n: grade counts"
     )
     SOURCE = "Dallaire 2025, section 2.4"
     PARAMS = parameters(alpha=ALPHA, cap4=CAP4, cap3=CAP3)
@@ -120,7 +121,7 @@ class NetUtility(Linear):
     """
 
     NAME = "net_utility"
-    FORMULA = "sum u(g) over the top k / the largest such sum; u = b_g for g >= 3, -harm for g <= 2"
+    FORMULA = "sum u(g) over the top k / the largest such sum; u5=1, u4=0.5, u3=0.1, u2=u1=-harm"
     SOURCE = "raggs; utilities b_g of Dallaire 2025, section 2.4"
     RANGE = (-math.inf, 1.0)
     PARAMS = parameters(harm=Parameter(0.33, 0, 10))

@@ -21,7 +21,7 @@ class HitAny(Measure):
     """Whether a relevant passage is in the top k."""
 
     NAME = "hit"
-    FORMULA = "1 if rel and the top k meet, else 0"
+    FORMULA = "1 if a relevant passage is in the top k, else 0"
     SOURCE = "success@k of trec_eval"
     CUTOFF = "possible"
     PARAMS = parameters(rel=REL)
@@ -41,7 +41,7 @@ class RelevantRetrieved(Linear):
     """Number of relevant passages in the top k."""
 
     NAME = "hits"
-    FORMULA = "|rel and the top k|"
+    FORMULA = "|relevant in the top k|"
     SOURCE = "McSherry and Najork 2008"
     FIXED = True
     RANGE = (0.0, float("inf"))
@@ -99,7 +99,7 @@ class Mrr(Measure):
     """Reciprocal rank of the first relevant passage."""
 
     NAME = "mrr"
-    FORMULA = "1 / rank of the first relevant passage in the top k, 0 without one"
+    FORMULA = "1 / rank of the first relevant passage; 0 if the top k contains none"
     SOURCE = "Voorhees 1999; trec_eval"
     CUTOFF = "possible"
     PARAMS = parameters(rel=REL)
@@ -123,7 +123,7 @@ class Containment(Measure):
     """Whether a text in the top k contains the expected answer."""
 
     NAME = "containment"
-    FORMULA = "1 if the answer stands in a text of the top k (NFKC, case and white space folded), else 0"
+    FORMULA = "1 if a text in the top k contains the answer (NFKC, ignoring case and white space), else 0"
     SOURCE = "has-answer of open-domain question answering (Chen et al. 2017)"
     CUTOFF = "possible"
     ALIASES = ("answer-containment-at-k",)

@@ -187,7 +187,7 @@ class RaNwgNovel(Faceted, RaNwg):
     """RA-nWG in which repeated facets count less; a facet is repeated if it already occurs higher in the list."""
 
     NAME = "ra_nwg_novel"
-    FORMULA = "as ra_nwg, with w(g) times nu for each passage whose facet was seen above it, judged or not"
+    FORMULA = "as ra_nwg, with w(g) times nu if a passage above, judged or not, has the same facet"
     SOURCE = "Dallaire 2025, section 2.3"
     PARAMS = parameters(nu=Parameter(0.5, 0, 1), alpha=ALPHA, cap4=CAP4, cap3=CAP3)
     FIRST = "nu"
@@ -205,7 +205,10 @@ class Nrbp(Diverse):
     """Novelty- and rank-biased precision: rbp in which each repetition of a facet gains less."""
 
     NAME = "nrbp"
-    FORMULA = "(1 - (1 - alpha) beta) / facets * sum beta^(rank - 1) (1 - alpha)^s over relevant passages in the top k"
+    FORMULA = (
+        "(1 - (1 - alpha) beta) / facets * sum beta^(rank - 1) (1 - alpha)^s over relevant passages in the top k; "
+        "s as in alpha_ndcg"
+    )
     SOURCE = "Clarke et al. 2009"
     PARAMS = parameters(alpha=ALPHA_SEEN, beta=Parameter(0.5, 0, 0.9999), rel=REL)
 

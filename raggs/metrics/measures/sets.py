@@ -17,7 +17,7 @@ class Recall(Linear):
     """Share of the relevant passages that are in the top k."""
 
     NAME = "recall"
-    FORMULA = "|rel and the top k| / |rel|"
+    FORMULA = "|relevant in the top k| / |relevant|"
     SOURCE = "trec_eval"
     CUTOFF = "possible"
     PARAMS = parameters(rel=REL)
@@ -32,7 +32,7 @@ class Precision(Linear):
     """Share of the k ranks that hold a relevant passage."""
 
     NAME = "precision"
-    FORMULA = "|rel and the top k| / k"
+    FORMULA = "|relevant in the top k| / k"
     SOURCE = "trec_eval"
     FIXED = True
     PARAMS = parameters(rel=REL)
@@ -47,7 +47,7 @@ class F1(Linear):
     """Harmonic mean of precision@k and recall@k."""
 
     NAME = "f1"
-    FORMULA = "2 |rel and the top k| / (k + |rel|)"
+    FORMULA = "2 |relevant in the top k| / (k + |relevant|)"
     SOURCE = "van Rijsbergen 1979"
     PARAMS = parameters(rel=REL)
 
@@ -64,7 +64,7 @@ class SetPrecision(Linear):
     """
 
     NAME = "set_p"
-    FORMULA = "|rel and the top k| / min(k, retrieved); 0 if nothing was retrieved"
+    FORMULA = "|relevant in the top k| / min(k, retrieved); 0 if nothing was retrieved"
     SOURCE = "set_P of trec_eval"
     CUTOFF = "possible"
     PARAMS = parameters(rel=REL, relative=FLAG)
@@ -121,7 +121,7 @@ class RPrecision(Measure):
     """Precision at rank R: R is the number of the query's relevant passages."""
 
     NAME = "rprec"
-    FORMULA = "|rel and the top R| / R, R = |rel|; 0 if R is 0"
+    FORMULA = "|relevant in the top R| / R, R = |relevant|; 0 if R is 0"
     SOURCE = "Rprec of trec_eval"
     CUTOFF = "possible"
     PARAMS = parameters(rel=REL)

@@ -148,7 +148,7 @@ class CostEstimate(Frozen):
     hidden_tokens: int = Field(0, description="assumed number of hidden reasoning tokens")
     repairs: int = Field(0, description="maximum number of requests for a correction per answer")
     usd: float | None = Field(
-        description="maximum cost in USD; null if the model's price is unknown, 0 if the model is free"
+        description="maximum cost in USD without corrections; null if the model's price is unknown, 0 if it is free"
     )
     discount_usd: float = Field(
         0.0,

@@ -141,7 +141,7 @@ class FilterConfig(Settings):
     )
     corpora: Mapping[str, ThresholdSettings] = Field(
         default_factory=dict,
-        description="thresholds for some documents, keyed by file name (with or without its extension) or by folder",
+        description="thresholds for some documents, by their path in the corpus (with or without extension) or folder",
     )
     k: int = Field(
         10,

@@ -101,8 +101,8 @@ class FilterRecord(Record):
     )
     part: SplitPart = Field(
         "dev",
-        description="dev: for choosing a configuration; test: for reporting. All questions about a window are in "
-        "the same part",
+        description="dev: for choosing a configuration; test: for reporting. Questions with the same first window are "
+        "in the same part",
     )
 
 

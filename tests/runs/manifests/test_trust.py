@@ -54,12 +54,14 @@ def test_a_lock_counts_grades_and_says_what_measures_are(project: Project, tmp_p
     grades = [json.loads(line)["grade"] for line in (project.run / "judge.jsonl").open()]
     assert found["judgments"]["grades"] == {str(grade): grades.count(grade) for grade in range(1, 6)}
     assert found["judgments"]["gains"] == [0, 1, 2, 3, 4]
-    assert found["measures"]["recall"] == "|rel and the top k| / |rel|; example 0.277778"  # (1/3 + 1/2 + 0) / 3
+    assert (
+        found["measures"]["recall"] == "|relevant in the top k| / |relevant|; example 0.277778"
+    )  # (1/3 + 1/2 + 0) / 3
     other = {**found, "measures": {**found["measures"], "recall": "something else"}}
     lock.write_text(json.dumps(other, indent=2))
     number = next(number for number, line in enumerate(lock.read_text().split("\n"), 1) if '"recall":' in line)
     said = call("audit", project.run, "--lock", lock, "--details", code=5).output
-    assert f"golden.lock:{number}: the measure recall is '|rel and" in said
+    assert f"golden.lock:{number}: the measure recall is '|relevant in" in said
     del found["measures"], found["judgments"]  # as of a run without judgments
     lock.write_text(json.dumps(found, indent=2))
     call("audit", project.run, "--lock", lock)
