@@ -66,7 +66,7 @@ class RaNwg(Linear):
     NAME = "ra_nwg"
     FORMULA = (
         "sum w(g) over the top k / sum of the k largest w in the pool; w5=1, w4=min((n5/n4)^alpha/2, cap4), "
-        "w3=min((n5/n3)^alpha/10, cap3); if n5=0: w4=1, w3=0.2; n: grade counts"
+        "w3=min((n5/n3)^alpha/10, cap3), n = grade counts (if n5=0: w4=1, w3=0.2)"
     )
     SOURCE = "Dallaire 2025, section 2.4"
     PARAMS = parameters(alpha=ALPHA, cap4=CAP4, cap3=CAP3)
