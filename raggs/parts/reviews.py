@@ -23,7 +23,7 @@ is not blind, even after a restart, an undo or on another day. The line is on di
 
 draws.jsonl records random samples with their inclusion probabilities. One line is a whole sample, so that its
 completeness can be checked. If a draw selects an item that already has a label, this label counts. Samples with the
-same seed are nested: the latest contains the earlier ones.
+same seed are nested: a larger one contains a smaller one.
 
 A plan file lists passages to label next, with reasons, in order.
 """
@@ -154,7 +154,7 @@ class OrderReview(_Line):
 
 
 class EvidenceReview(_Line):
-    """The combinations of passages that suffice for an answer to a query; no set states that none suffices."""
+    """The combinations of passages that suffice for an answer to a query; an empty `sets` means that none suffices."""
 
     kind: Literal["evidence"] = "evidence"
     shown: tuple[Identifier, ...] = Field(min_length=1, description="passage ids in the order of presentation")
@@ -181,7 +181,7 @@ class EvidenceReview(_Line):
             pool: digest of each passage by id.
 
         Returns:
-            None if the text of a passage has changed: of a set, or of any shown passage if no set suffices.
+            None if the pool lacks the text of a passage of a set; if no set suffices, of any shown passage.
         """
         here = {digest: doc_id for doc_id, digest in reversed([*pool.items()])}
         names = {
@@ -383,7 +383,7 @@ class ReviewKey(Protocol):
 
     @property
     def takes_back(self) -> bool:
-        """Whether this line only withdraws that line."""
+        """Whether this line only withdraws another line."""
 
 
 S = TypeVar("S", bound=ReviewKey)
@@ -599,7 +599,7 @@ class ShownStore:
             return self._known.get(who, ())
 
     def note(self, *lines: ShownRecord) -> None:
-        """Add the lines whose annotator and item have none yet; they are on disk when this returns.
+        """Add each line whose annotator and item have no line yet; wait until the lines are on disk.
 
         Raises:
             ProviderError, BusyError: see `ReviewStore.append`.
@@ -716,7 +716,7 @@ def completed_draw(draw: Draw, present: Collection[Key], read: Collection[Key]) 
 def latest(
     draws: Sequence[Draw], unit: DrawUnit, present: Collection[Key], read: Collection[Key]
 ) -> tuple[CompletedDraw | None, int]:
-    """Return the usable part of the samples of a unit, and the number of unlabelled items in the latest sample.
+    """Return the usable part of one sample of a unit, or None, and the number of unlabelled items in the latest sample.
 
     For passages, the latest completely labelled sample is used; for queries, the sample with the most usable items.
     """

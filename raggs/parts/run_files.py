@@ -1,4 +1,4 @@
-"""Reads labels and lists into columns, from files (TREC, BEIR, CSV, ranx JSON; optionally gzipped) and from memory.
+"""Reads labels and ranked lists into columns, from files (TREC, BEIR, CSV, ranx JSON; may be gzipped) and from memory.
 
 TREC files have a fast parser, which reads columns in chunks of bytes, without a Python object per line. The fast
 parser accepts only plain ASCII without comments, with columns separated by white space and the same number of columns
@@ -306,8 +306,8 @@ def _sorted_places(known: list[bytes]) -> Ints:
 
 
 NAME_IT = (
-    "for raggs eval and raggs sweep, set --scale 0-{high} if labels start at 0, otherwise --scale 1-5; other "
-    "commands assume that labels start at 0 only if a label is 0"
+    "set --scale 0-{high} if labels start at 0, otherwise --scale 1-5; commands without --scale need at least one "
+    "label of 0, or of 4 or more"
 )
 
 

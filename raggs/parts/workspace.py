@@ -1,7 +1,7 @@
 """Creates parts from their settings: corpora, embedders, retrievers, judges and others.
 
-A workspace does not depend on runs, run configurations or stages. The caller specifies each part and owns the results.
-The types of the parts are re-exported, so that callers only import this module.
+A workspace does not depend on runs, run configurations or stages. The caller specifies each part. The types of the
+parts are re-exported, so that callers only import this module.
 
 `OpenCorpus` returns the passages of a corpus one by one from its source, or all of them from a local copy. The copy is
 made once per source content and settings, and shared by all callers.
@@ -99,7 +99,8 @@ class OpenCorpus:
         return place_of(self._spec)
 
     def passages(self, *, whole: bool) -> Passages:
-        """Return the passages: directly from the source if it supports lookups and the `whole` corpus is not needed.
+        """Return the passages: directly from the source if it supports lookups and the `whole` corpus is not needed,
+        otherwise from the local copy.
 
         Raises:
             RaggsError: see `store`; or the server lacks a required index or field.
@@ -321,7 +322,7 @@ class Workspace:
             self.loop.run(self.llm.arrive())
 
     def affords(self) -> float:
-        """Return the estimated number of further calls within the budget; inf if no language model is used.
+        """Return the estimated number of further calls within the budget; inf without a limit or a language model.
 
         The result is 0 if a budget in USD is set but the cost of a call is not known yet.
         """
@@ -332,7 +333,7 @@ class Workspace:
     def embedder(self, spec: EmbedderConfig, llm: LLM | None = None, corpus: OpenCorpus | None = None) -> Embedder:
         """Return the embedder with these settings; its model is loaded at first use.
 
-        All callers that do not set `llm` share it.
+        All callers that do not set `llm` share the embedder.
 
         Args:
             corpus: texts for an embedder that must be fitted (see `Embedder.fitted`); others do not read it.

@@ -1,9 +1,9 @@
 """Chunking at headings (Markdown, HTML, rst): a chunk is one section, or a part of a section that is too long.
 
 Code fences, tables and lists stay whole up to `whole` times the size. Longer lists are split between items, longer code
-and tables between lines. Paragraphs that do not fit are split at sentence ends, then at lines and words. A heading
-without text is kept with the section that follows it. A heading stays with the first words below it, unless it fills
-more than half of a chunk.
+and tables between lines. Paragraphs that do not fit are split at sentence ends, then at lines, words and characters. A
+heading without text is kept with the section that follows it. A heading stays with the first words below it, unless it
+fills more than half of a chunk.
 
 `Outline` is the list of a document's sections, with the path of headings to any position in it.
 """

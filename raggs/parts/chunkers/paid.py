@@ -58,7 +58,7 @@ class NotCut(ProviderError):
 
 
 class PaidChunker(Chunker):
-    """A chunker that calls models; the boundaries of a document are computed at most once."""
+    """A chunker that calls models; the boundaries of each text are cached."""
 
     TASK: ClassVar[str]  # name of the chunker's calls in the ledger
 

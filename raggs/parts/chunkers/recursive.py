@@ -1,6 +1,6 @@
 """Recursive chunking: splits a text at the first separator that occurs in it, and long pieces at the next separators.
 
-Pieces are packed up to the size, as in the well-known recursive splitter. The limit applies to the sum of the pieces'
+Pieces are packed up to the size, as in LangChain's recursive splitter. The limit applies to the sum of the pieces'
 lengths, not to the length of the chunk. A piece whose length equals the size is split further. If the tokenizer adds
 special tokens to each text (`special_tokens`), they count again at each join. A separator stays with the piece that it
 starts (`keep: start`) or ends (`keep: end`). White space at both ends of a chunk is removed.

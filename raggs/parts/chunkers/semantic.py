@@ -8,7 +8,7 @@ applies to. ``each`` splits any chunk that is too long at its largest distance u
 search for one distance threshold per document (Smith and Troynikov, "Evaluating Chunking Strategies for Retrieval",
 2024). ``largest`` follows their report: the largest chunk must fit, so the other chunks may be very small. ``mean``
 follows their code: the number of boundaries is at most the text's length divided by `max_size`, and single chunks may
-be longer.
+exceed `max_size`.
 
 Pieces are adjacent, so that joined pieces are slices of the text. A piece is embedded together with its neighbours: its
 vector is that of the slice from `window` pieces before it to `window` pieces after it. `cluster` embeds each piece

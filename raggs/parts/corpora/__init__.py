@@ -60,7 +60,7 @@ class Corpus(Adapter, ABC):
         self.unreadable: list[str] = []
 
     @classmethod
-    def index_place(cls, config: AdapterConfig) -> IndexPlace | None:  # noqa: ARG003 - most lie in none
+    def index_place(cls, config: AdapterConfig) -> IndexPlace | None:  # noqa: ARG003 - for subclasses
         """Return the server index that contains the corpus; None if the corpus is not on a server."""
         return None
 
@@ -69,7 +69,7 @@ class Corpus(Adapter, ABC):
         return self.own_causes()
 
     def outside(self) -> list[str]:
-        """Return sentences on data of the source that the corpus does not include; the source is not read.
+        """Return sentences on data of the source that the corpus does not include; no document is read.
 
         Raises:
             NotFoundError, DataError: see `source_hash`.
@@ -105,7 +105,7 @@ class Corpus(Adapter, ABC):
 
 @runtime_checkable
 class RemoteCorpus(Protocol):
-    """A corpus whose source can return single passages by id, so that the corpus is not copied."""
+    """A corpus whose source can return single passages by id, so that it need not be copied."""
 
     def remote(self) -> Passages: ...
 

@@ -7,8 +7,8 @@ For plain text, Markdown and rst, this is the file's content. With ``breadcrumb:
 prepended to the passage's text. Front matter is in no passage.
 
 Without a configured chunker, Markdown, HTML and rst are split at their headings. Plain text and PDF have no headings,
-so whole paragraphs are packed. By default, a passage's title is the path of headings above it, or the file's path below
-the folder if there are no headings.
+so whole paragraphs are packed. By default, a passage's title is the path of headings above it, after the title in the
+front matter. If both are missing, it is the page title of an HTML file, or the file's path below the folder.
 
 Selection of files: hidden files and folders (leading dot) are always skipped. Symbolic links are skipped by default. If
 the settings allow them, raggs follows them, except links back to a parent folder. Without patterns, all files with a
@@ -551,8 +551,7 @@ class FolderCorpus(CutCorpus):
         """Return the files of the folder.
 
         Raises:
-            NotFoundError: the folder does not exist.
-            DataError: no file matches.
+            NotFoundError, DataError: see `list_files`.
         """
         config = self.config
         return list_files(config.path, config.patterns, config.exclude, follow_symlinks=config.follow_symlinks)
@@ -579,7 +578,7 @@ def _document(reading: DocumentContent, source: str) -> Document:
 def _short_path(path: tuple[str, ...]) -> tuple[str, ...]:
     """Return a path of at most `MAX_PATH_CHARS` characters: its first heading and as many of its last headings as fit.
 
-    A mark replaces omitted headings; it is added to the limit. The first and the last heading are never omitted.
+    A mark replaces omitted headings, and may exceed the limit. The first and the last heading are never omitted.
     """
     parts = list(path)
     while len(PATH_SEPARATOR.join(parts)) > MAX_PATH_CHARS and len(parts) > 2:

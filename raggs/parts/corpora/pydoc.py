@@ -1,7 +1,7 @@
 """The language reference that CPython includes, as a demonstration corpus that needs no download.
 
-`pydoc_data.topics` contains the texts of ``help("yield")``. The texts differ between versions of Python, so the hash
-covers the texts, not the version. Each topic is a document in reStructuredText.
+`pydoc_data.topics` contains help texts, such as that of ``help("yield")``. The texts differ between versions of Python,
+so the hash covers the texts, not the version. Each topic is a document in reStructuredText.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class PydocCorpus(CutCorpus):
         return self.config.chunker
 
     def causes(self) -> Causes:
-        """Return the causes of the corpus, its chunker, and the reader that finds sections."""
+        """Return the causes of the corpus; with a chunker, also of the chunker and the reader that finds sections."""
         found = self.own_causes()
         if self.named is None:
             return found

@@ -1,8 +1,8 @@
 """Document readers: base class and registry. A reader converts a file to text; the file's suffix selects the reader.
 
-A reader also returns the blocks of the text. Spans of passages are character offsets in this text. For plain text,
-Markdown and rst, the text is the file's content, without a byte order mark. For HTML and PDF, it is extracted. A reader
-does not modify the file, follow links or execute content.
+If the format has sections, the reader also returns the blocks of the text. Spans of passages are character offsets in
+this text. For plain text, Markdown and rst, the text is the file's content, without a byte order mark. For HTML and
+PDF, it is extracted. A reader does not modify the file, follow links or execute content.
 """
 
 from __future__ import annotations

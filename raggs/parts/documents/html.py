@@ -297,7 +297,7 @@ MAX_OPEN_FORMATTING = 2_000_000  # limit of the open formatting elements, which 
 
 
 def page_text(data: bytes, path: Path) -> str:
-    """Return the text of a page: in UTF-16 with a byte order mark, else in UTF-8 or the encoding that it declares.
+    """Return the decoded source of a page: UTF-16 with a byte order mark, else UTF-8 or the encoding that it declares.
 
     Raises:
         DataError: the page is binary, or its encoding is unknown.

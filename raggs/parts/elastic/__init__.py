@@ -42,7 +42,8 @@ class IndexPlace(Settings):
         parts = urlsplit(http_address(url))
         if parts.username is not None or parts.password is not None or parts.query:
             raise ValueError(
-                "the address must not contain credentials; set ELASTIC_API_KEY or ELASTIC_PASSWORD instead"
+                "the address must not contain credentials or a query string; set ELASTIC_API_KEY or "
+                "ELASTIC_PASSWORD instead"
             )
         return url.rstrip("/")
 
@@ -71,7 +72,7 @@ class VectorPlace(IndexPlace):
 
     @property
     def by_vectors(self) -> bool:
-        """Whether the settings request a search for vectors."""
+        """Whether a search with these settings uses vectors."""
         return True
 
 

@@ -49,7 +49,7 @@ class ElasticIndex:
 
     @cached_property
     def fields(self) -> dict[str, Field]:
-        """Every field by its dotted name; if several indices have a field, the mapping in the first index."""
+        """Every field by its dotted name; if several indexes have a field, the mapping in the first index."""
         found: dict[str, Field] = {}
         for mapping in self._mappings.values():
             for name, field in _flat(mapping.get("properties", {})):
@@ -63,7 +63,7 @@ class ElasticIndex:
         return notes
 
     def need_whole(self) -> None:
-        """Raise an error if raggs has not loaded the index completely.
+        """Raise an error if raggs has started to load the index, but not finished.
 
         Raises:
             DataError: the load is incomplete.

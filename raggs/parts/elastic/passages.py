@@ -1,4 +1,4 @@
-"""The passages of an index: read one by one by id, or all at one point in time.
+"""The passages of an index: read by id, or all at one point in time.
 
 A passage is made from the document's fields that `IndexPlace` names, and from `SPAN` and `RAW_FIELD`, if `raggs index`
 wrote them. Vectors and other fields are not fetched.
@@ -102,8 +102,9 @@ class IndexPassages:
         return [passage.content for hit in hits if (passage := self.passage(hit)) is not None]
 
     def scan(self) -> Iterator[tuple[str, Passage | None]]:
-        """Yield the id and passage of every document at one point in time, in index order; None without title and
-        text.
+        """Yield the id and passage of every document at one point in time, in index order.
+
+        The passage is None if a document has neither title nor text.
         """
         self._check()
         opened = self._index.server.call(

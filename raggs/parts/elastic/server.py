@@ -59,8 +59,8 @@ class ElasticServer:
         """Return the result of `request`; after transient errors, the request is retried.
 
         Raises:
-            PrerequisiteError: the server is unreachable, is not Elasticsearch, has an unsupported version, or TLS
-                failed.
+            PrerequisiteError: the server is unreachable, is not Elasticsearch, has an unsupported version, or
+                redirects to another address, or TLS failed.
             AuthenticationError: the credentials are rejected or lack privileges.
             NotFoundError: the index or the file `ca_certs` does not exist.
             DataError: the server rejects the request as invalid.

@@ -74,7 +74,7 @@ class OnnxEmbedder(Embedder):
         """Dimensions of a vector, from the settings, the model's config.json, or the model itself.
 
         Raises:
-            ConfigError: `dims` exceeds the model's dimensions, or they are unknown.
+            ConfigError: `dims` exceeds the model's dimensions, or neither is known.
         """
         own, wanted = self._size, self.config.dims
         if own is None and wanted is None:

@@ -36,8 +36,8 @@ class KeptEmbedder(Embedder):
         inner: embedder of uncached texts.
         cache: cache of the vectors.
         tell: called with the number of embedded texts and their total.
-        held: number of vectors collected in memory before they are written together; `close` writes the rest. If it is
-            1, a killed process loses at most `TEXTS_PER_REPORT` vectors.
+        held: number of vectors collected in memory before they are written together; for the rest, see `close`. If it
+            is 1, a killed process loses at most `TEXTS_PER_REPORT` vectors.
 
     Attributes:
         found: number of vectors found in the cache, or among those that are not yet written.

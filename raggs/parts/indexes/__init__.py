@@ -94,7 +94,7 @@ class Index(Adapter, ABC):
         return self.own_causes()
 
     def least_effort(self, k: int) -> int:
-        """Return the value of `EFFORT` below which smaller values make no difference for k hits."""
+        """Return the smallest effective value of `EFFORT` for k hits; lower values act like it."""
         return 1
 
     def check(self, rows: int, dims: int, cache: Cache) -> None:

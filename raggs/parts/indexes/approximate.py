@@ -218,7 +218,7 @@ class ApproximateIndex(Index):
 
     @abstractmethod
     def candidates(self, k: int) -> int:
-        """Return the number of rows to request for k hits; used if the index's own scores are approximate."""
+        """Return the number of rows to request for k hits; used if the index's own scores do not suffice."""
 
     @abstractmethod
     def memory(self, rows: int, dims: int) -> int:

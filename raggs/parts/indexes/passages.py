@@ -115,7 +115,7 @@ def ingest(connection: sqlite3.Connection, source: Iterable[Passage], progress: 
         if progress is not None and count % REPORT_EVERY == 0:
             progress("passages", count, 0)
     if count == 0:
-        raise DataError("the corpus is empty", remedy="set corpus.path to a file or folder with at least one passage")
+        raise DataError("the corpus is empty", remedy="use a corpus with at least one passage")
     if progress is not None:
         progress("passages", count, count)
     return {

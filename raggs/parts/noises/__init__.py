@@ -1,4 +1,4 @@
-"""Noises: base class and registry. A noise adds text around a query, without changing its meaning.
+"""Noises: base class and registry. A noise adds text to a query or alters words, without changing its meaning.
 
 Seeded generators add greetings, fillers, digressions, emoji and typing errors; `noisy` combines them. The same query,
 seed and level always yield the same noise. A few phrases are from the paper that defines noise levels in this way. The

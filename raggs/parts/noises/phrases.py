@@ -221,7 +221,7 @@ class CodeSwitching(Noise):
 
     class Config(NoiseConfig):
         type: Literal["code_switching"] = "code_switching"
-        rate: float = Field(0.3, ge=0, le=1, description="share of the listed words that are translated")
+        rate: float = Field(0.3, ge=0, le=1, description="share of the words in the built-in list that are translated")
 
     config: Config
 

@@ -4,8 +4,8 @@ Examples of changes are a masked name, another order or another case. A diagnosi
 vectors and scores. Changes are seeded: the same text, name, seed and bundle yield the same change, regardless of
 earlier changes.
 
-A perturber defines how it changes a name (`author`) and all other words (`words`). The base class applies both methods
-to the bundles of a diagnosis and to the texts of a corpus, so that both are perturbed alike.
+A perturber defines how it changes a name (`author`) and a text with its names (`words`). The base class applies both
+methods to the bundles of a diagnosis and to the texts of a corpus. `layout` changes only bundles.
 
 Names are split by rule into given names and a family name with its particles, as in western bibliographies. For names
 that start with the family name (Chinese, Hungarian), the rule wrongly takes the last word as family name.

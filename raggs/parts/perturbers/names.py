@@ -102,7 +102,7 @@ class GibberishName(Perturber):
         return f"ID-{derive_seed(place.seed, self.config.type, name) % 16**DIGITS:0{DIGITS}X}"
 
 
-MASKS = {"fr": "AUTEUR"}  # text of the mask in languages other than English
+MASKS = {"fr": "AUTEUR"}  # text of the mask by language; AUTHOR in all others
 MASK_NUMBERS = 1000
 
 

@@ -89,7 +89,7 @@ class RetrieverContext:
     retriever: Callable[[RetrieverConfig, Passages], Retriever] = _no_other_retriever
     reranker: Callable[[RerankerConfig], Reranker] = _no_reranker
     chunker: Callable[[ChunkerConfig], Chunker] = _no_chunker  # creates a chunker that makes no paid calls
-    loop: Callable[[], asyncio.Runner] = open_loop  # returns the event loop for rerankers
+    loop: Callable[[], asyncio.Runner] = open_loop  # returns the event loop for coroutines
 
     @property
     def store(self) -> PassageStore:
@@ -114,7 +114,7 @@ class Retriever(Adapter, ABC):
         self.context = context
 
     @classmethod
-    def whole_corpus(cls, config: RetrieverConfig) -> bool:  # noqa: ARG003 - most need not look
+    def whole_corpus(cls, config: RetrieverConfig) -> bool:  # noqa: ARG003 - for subclasses
         """Return whether a retriever with these settings needs all passages, for example to read them by position."""
         return cls.WHOLE_CORPUS
 
@@ -139,7 +139,7 @@ class Retriever(Adapter, ABC):
         return False
 
     @classmethod
-    def index_place(cls, config: RetrieverConfig) -> VectorPlace | None:  # noqa: ARG003 - most search none
+    def index_place(cls, config: RetrieverConfig) -> VectorPlace | None:  # noqa: ARG003 - for subclasses
         """Return the server index that the retriever searches and that `raggs index` can create; None if there is
         none.
         """
@@ -186,7 +186,7 @@ class Retriever(Adapter, ABC):
         """Raise an error if a prerequisite is missing, before any paid call.
 
         Raises:
-            RaggsError: the server is down, or lacks a required index or field.
+            RaggsError: a package, key, index or field is missing, or a server is down.
         """
         return
 

@@ -46,7 +46,8 @@ class RoutingThresholds(Settings):
         None,
         ge=0,
         le=1,
-        description="search deep if the entropy of the softmax of the reranker's scores is at least this value",
+        description="search deep if the entropy of the softmax of the reranker's scores, as a share of its maximum, is "
+        "at least this value",
     )
     rewrite: float | None = Field(
         None, ge=0, le=2, description="search deep if 1 - cosine(query, rewrite) is at least this value"
@@ -69,7 +70,7 @@ class RoutingThresholds(Settings):
     def _some(self) -> Self:
         if not self.thresholds:
             raise ValueError(
-                "no signal has a threshold, so no query is searched deeper; set a threshold, or a number as k"
+                "no signal has a threshold, so no query is searched deeper; set a threshold, or a fixed depth"
             )
         return self
 

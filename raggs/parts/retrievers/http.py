@@ -340,7 +340,7 @@ class HttpRetriever(Retriever):
             identity = str(identity)
         if not isinstance(identity, str) or not identity:
             setting = "id" if config.text is None else "text"
-            raise self._unusable(query, f"has no text at {named!r} in {place}", f"correct the setting {setting}")
+            raise self._unusable(query, f"has no {setting} at {named!r} in {place}", f"correct the setting {setting}")
         if not identity.isascii() and replace_surrogates(identity) != identity:
             raise self._unusable(query, f"has invalid Unicode at {named!r} in {place}", "correct the service")
         if config.score is None:

@@ -146,7 +146,7 @@ class ParentRetriever(Retriever):
             self.__dict__.pop("_units").close()
 
     def _is_final(self, hits: Sequence[Hit], last: Hit) -> bool:
-        """Return whether further units cannot change the first k hits, because each of them is better than `last`."""
+        """Return whether further units cannot change the first k hits, because the k-th hit is better than `last`."""
         return len(hits) >= self.config.k and hits[self.config.k - 1].score > last.score
 
     @cached_property

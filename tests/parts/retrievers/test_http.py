@@ -156,7 +156,7 @@ def test_results_before_an_error_are_kept(make, service, ask):
         ((200, "<html>"), DataError, "for query q1 is not JSON"),
         ((200, "[" * 100_000), DataError, "is not JSON"),
         ({"items": []}, DataError, r"has no list at 'results' \(it has: items\)"),
-        ({"results": [{"score": 1}]}, DataError, "has no text at 'id' in result 1"),
+        ({"results": [{"score": 1}]}, DataError, "has no id at 'id' in result 1"),
         ({"results": [{"id": "cat", "score": "high"}]}, DataError, "has no finite number at 'score' in result 1"),
         ((200, '{"results": [{"id": "cat", "score": NaN}]}'), DataError, "has no finite number"),
         ((200, '{"results": [{"id": "\\ud800", "score": 1}]}'), DataError, "has invalid Unicode at 'id' in result 1"),
