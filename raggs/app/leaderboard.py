@@ -134,7 +134,7 @@ class JudgeBenchFigures(ReportPart):
     lists: int = Field(description="number of lists that were ordered in both presentation orders")
     changed: MeanPart = Field(description="share of passage pairs whose order changes with the presentation order")
     first_shown: MeanPart = Field(description="share of changed pairs won by the passage shown first; 0.5: no bias")
-    unordered: int = Field(description="number of calls without a valid order")
+    unordered: int = Field(description="number of presented lists without a valid order")
     calibration: GradeCalibrationPart | None = Field(None, description="null if the judge states no probabilities")
 
 

@@ -188,7 +188,7 @@ class LedgerLine(BaseModel):
     )
     outcome: Outcome = Field(
         description="outcome of the call. unusable: the answer was paid for, but has the wrong form. failed: no "
-        "answer. unknown: raggs was killed before the end was booked, so the call is possibly billed"
+        "answer. unknown: the end was not booked, for example after a kill, so the call is possibly billed"
     )
     attempts: int = Field(0, ge=0, description="number of requests sent, including retries")
     cached: int = Field(0, ge=0, description="number of answers from the cache")

@@ -50,9 +50,8 @@ class RankConfig(Settings):
     )
     budget: AddedLater[SetBudget | None] = Field(
         None,
-        description="budget shared by all queries, spent on the batches that are expected to remove the most "
-        "discordant pairs. "
-        "null: each query may use max_calls",
+        description="budget shared by all queries, spent on the queries whose order is expected to improve most for the "
+        "cost. null: each query may use max_calls",
     )
     parallel: int = Field(4, ge=1, description="maximum number of batches of a query that are judged concurrently")
     floor: AddedLater[int] = Field(

@@ -69,7 +69,7 @@ class LatencySpread(ReportPart):
     p95_of_medians: Annotated[float, Column("p95 of medians", text=ms)] = Field(
         description="95th percentile over queries of their usual latency, usually below p95"
     )
-    calls: int = Field(description="number of measurements")
+    calls: int = Field(description="number of measurements; for several steps, the largest number of one step")
     paid: bool = Field(False, description="whether the times include calls to a provider")
 
 
@@ -437,8 +437,12 @@ class ChoicePart(ReportPart):
     )
     tied: tuple[str, ...] = Field((), description="systems equivalent to the best, including itself")
     sentence: str
-    changes: tuple[str, ...] = Field((), description="changes that would lead to another choice")
-    unknown: tuple[str, ...] = Field((), description="questions that the data cannot answer")
+    changes: tuple[str, ...] = Field(
+        (), description="sentences on the limits under which another system would be chosen"
+    )
+    unknown: tuple[str, ...] = Field(
+        (), description="sentences on how often resampled queries lead to the same choice, and on ties with the winner"
+    )
     excluded: Mapping[str, str] = Field(default_factory=dict, description="by system, why it was not chosen")
     limits: Mapping[str, float] = Field(default_factory=dict)
     inconclusive: Mapping[str, UnjudgedPart] = Field(
@@ -489,7 +493,9 @@ class SweepReport(ReportPart):
     cuts: tuple[CutPart, ...] = Field(
         (), description="chunkings of the corpus, if the systems have different chunkings"
     )
-    left_out: tuple[str, ...] = Field((), description="combinations of the grid that are not systems, and why")
+    left_out: tuple[str, ...] = Field(
+        (), description="sentences on combinations of the grid that are not systems, and on unused entries of `except`"
+    )
     front: tuple[str, ...] = ()
     dominated: Mapping[str, str] = Field(
         default_factory=dict, description="for each dominated system, another system that dominates it"

@@ -61,7 +61,7 @@ def test_the_budget_is_spent_where_it_promises_most_and_everybody_tells(ranked: 
     fewer = sum(count < calls[most] for count in calls.values())
     shared = f"5 queries share 30 calls; this query got {calls[most]}, the mean is 6.0: {fewer} got fewer, 0 got more"
     assert shared in why
-    assert "this query had the most uncertain pairs" in why and "a higher value reduces the uncertainty" in why
+    assert "this query had the most uncertain top" in why and "a higher value reduces the uncertainty" in why
 
 
 def test_a_greater_budget_goes_on_where_the_smaller_one_ended(ranked: Project, tmp_path: Path) -> None:

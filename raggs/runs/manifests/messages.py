@@ -130,11 +130,11 @@ def share_words(mine: int, shares: Sequence[int]) -> Iterator[str]:
         f"{plural(len(shares), 'query')} share {plural(sum(shares), 'call')}; this query got {mine:,}, "
         f"the mean is {sum(shares) / len(shares):.1f}: {fewer:,} got fewer, {more:,} got more"
     )
-    why = "each call goes to the query in which it is expected to correct the most pairs"
+    why = "each call goes to the query whose order it is expected to improve most"
     if more:
-        why += ": queries with more calls had more uncertain pairs in their top after the same number of calls"
+        why += ": queries with more calls had a more uncertain top after the same number of calls"
     elif fewer:
-        why += ": this query had the most uncertain pairs in its top after the same number of calls"
+        why += ": this query had the most uncertain top after the same number of calls"
     yield why
 
 

@@ -77,10 +77,7 @@ def test_a_question_is_told_its_part_of_the_whole_and_why_others_got_more() -> N
     )
     why = [list(share_words(mine, shares))[1].rpartition(": ")[2] for mine in (4, 9)]
     assert [line.split(" had ")[0] for line in why] == ["queries with more calls", "this query"]
-    assert (
-        list(share_words(6, (6, 6)))[1]
-        == "each call goes to the query in which it is expected to correct the most pairs"
-    )
+    assert list(share_words(6, (6, 6)))[1] == "each call goes to the query whose order it is expected to improve most"
 
 
 def test_every_end_that_the_stage_gives_a_ranking_has_a_sentence() -> None:
