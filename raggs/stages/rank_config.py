@@ -50,7 +50,7 @@ class RankConfig(Settings):
     )
     budget: AddedLater[SetBudget | None] = Field(
         None,
-        description="budget shared by all queries, spent on the queries whose order is expected to improve most for the "
+        description="budget shared by all queries, spent on the queries whose order is expected to improve most per "
         "cost. null: each query may use max_calls",
     )
     parallel: int = Field(4, ge=1, description="maximum number of batches of a query that are judged concurrently")

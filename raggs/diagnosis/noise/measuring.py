@@ -130,7 +130,7 @@ class LevelPart(ReportPart):
     change: MeanPart = Field(description="paired difference from level 0 without rewriting")
     percent: Number = Field(description="difference from level 0 as a percentage of the mean at level 0")
     regained: Annotated[MeanPart, Column("back", "share")] = Field(
-        description="share of the loss that rewriting recovers; null if there is no rewriting or no loss"
+        description="share of the loss that rewriting recovers; null if there is no rewriting or no significant loss"
     )
 
     @property
@@ -190,8 +190,8 @@ class ShufflePart(ReportPart):
         Column("overlap", "score", legend="share of the first k passages that are also found without noise"),
     ] = Field(description="share of the first k passages that are in both lists, with and without noise")
     tau: Annotated[
-        MeanPart, Column("tau", "score", legend="Kendall's tau over the passages that are in both lists")
-    ] = Field(description="Kendall's tau over the passages that are in both lists")
+        MeanPart, Column("tau", "score", legend="Kendall's tau over the passages in the first k of both lists")
+    ] = Field(description="Kendall's tau over the passages in the first k of both lists, with and without noise")
 
 
 class ExamplePart(ReportPart):
