@@ -151,7 +151,7 @@ class PythonRetriever(Retriever):
         """Return the id of the document's passage.
 
         Raises:
-            DataError: no passage of the corpus has the document's id or text.
+            DataError: no passage of the corpus has the document's id, or its text if `id_field` is not set.
         """
         key = self.config.id_field
         named = [document.metadata.get(key)] if key is not None else [document.metadata.get("doc_id"), *document.ids]

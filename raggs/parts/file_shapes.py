@@ -290,7 +290,7 @@ class _Limited:
 
 
 GradeForm = Literal["gain", "raw", "binary"]
-RELEVANT = 4  # lowest grade that counts as relevant in binary relevance
+RELEVANT = 4  # lowest grade that counts as relevant by default
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,7 @@ class Asker(Adapter, ABC):
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Language models that are called once per question; empty if there are none."""
+        """Language models that get one request per question; empty if there are none."""
         return ()
 
     @property

@@ -4,8 +4,8 @@ A judge grades passages, one by one or in groups, and orders small batches of pa
 stage use the same judge. If a call fails, the answer has an `error` and no grade or order. A judge without an opinion
 abstains, for example if no annotator has labelled the passage. An abstention is neither a failure nor a grade.
 
-The module also combines several grades of one passage (`lower_median`, `weighted_grade`). These functions are pure:
-grades are 1 to 5, or None if missing. If fewer than half of the judges have answered, the result is None.
+The module also combines several grades of one passage (`lower_median`, `weighted_grade`). These functions are pure.
+Their grades are 1 to 5, or None if missing. If fewer than half of the judges have answered, the result is None.
 
 `is_exact`, `grade_noises` and `may_abstain` derive properties of a judge from its settings or its causes (as stored in
 locks), without creating the judge. A judge that answers by rule has no random errors. If its orders leave a pair of
@@ -140,7 +140,7 @@ class OrderPrice:
     def together(cls, prices: Iterable[OrderPrice]) -> OrderPrice:
         """Return the common price of judges that order the same passages; `TYPICAL` if no price is known.
 
-        `usd` is the sum of all judges, and the other values are means weighted by `usd`.
+        `usd` is the sum of the known prices, and the other values are means weighted by `usd`.
         """
         known = [price for price in prices if price.usd]
         if not known:
@@ -275,7 +275,7 @@ class KnownOrder:
 
 @dataclass(frozen=True)
 class Calls:
-    """Minimum and maximum of the mean number of calls to a model per answer."""
+    """Lower and upper limit of the expected number of calls to a model per answer."""
 
     least: float
     most: float

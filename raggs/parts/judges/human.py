@@ -1,4 +1,4 @@
-"""Human labels as a judge: a label is the grade of its passage, and the judge abstains on passages without a label.
+"""Human labels as a judge: the labels of a passage give its grade, and the judge abstains if they give none.
 
 Labels are read from reviews.jsonl (see `raggs review`), once, at first use. Labels added during a run are used by the
 next run. Queries and passages are matched by their text. If a text has changed since it was labelled, its labels are

@@ -47,7 +47,7 @@ class _NuggetMatches(NamedTuple):
 class NuggetsConfig(AdapterConfig):
     type: Literal["nuggets"] = "nuggets"
     thresholds: Thresholds = Field(
-        (0.25, 0.5, 0.8), description="minimum coverage for grades 3, 4 and 5; any coverage above 0 is grade 2"
+        (0.25, 0.5, 0.8), description="minimum coverage for grades 3, 4 and 5; any lower coverage above 0 is grade 2"
     )
 
 

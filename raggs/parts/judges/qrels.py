@@ -1,8 +1,9 @@
 """Human labels from a file, replayed as a judge, optionally with simulated noise: for studies of the pipeline.
 
 The noise depends on the seed and on the judged items, not on time, so a resumed or parallel run gets the same answers.
-A passage's utility is its grade plus a fixed normal deviate, so that passages of equal grade have a true order, too.
-An order is drawn from a Plackett-Luce model with weights exp(beta * utility). Without `beta`, it is the true order.
+A passage's utility is its grade plus a normal deviate, drawn once per query and passage, so that passages of equal
+grade have a true order, too. An order is drawn from a Plackett-Luce model with weights exp(beta * utility). Without
+`beta`, it is the true order.
 
 `mapping` converts labels to grades. If it is not set, gains that `raggs export` wrote are converted back to the
 original grades (gain + 1), if the sidecar of the file states this format. Binary labels of `raggs export` then raise an
@@ -144,7 +145,7 @@ class QrelsJudge(Judge):
             message = (
                 f"no label for a query of this run (labels: {_first_ids(sorted(known))}; run: {_first_ids(wanted)})"
             )
-            raise DataError(message, where=self.config.path, remedy="use the same query ids in both files")
+            raise DataError(message, where=self.config.path, remedy="use the query ids of the run in the labels")
 
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
         grade = self._label(query.qid, passage.doc_id)

@@ -34,7 +34,7 @@ MAX_LISTED_REFERENCES = 3
 class ReferenceConfig(AdapterConfig):
     type: Literal["reference"] = "reference"
     thresholds: Thresholds = Field(
-        (0.25, 0.5, 0.8), description="minimum covered share for grades 3, 4 and 5; any share above 0 is grade 2"
+        (0.25, 0.5, 0.8), description="minimum covered share for grades 3, 4 and 5; any lower share above 0 is grade 2"
     )
     min_run: int = Field(
         5, ge=1, description="minimum number of consecutive matching words; a shorter excerpt must occur in full"
@@ -42,7 +42,7 @@ class ReferenceConfig(AdapterConfig):
 
 
 class ReferenceJudge(Judge):
-    """Grades by the share of the query's reference excerpts that a passage covers; no language model."""
+    """Grades by how much of the best matching reference excerpt a passage covers; no language model."""
 
     VERSION = 3
     Config = ReferenceConfig

@@ -59,7 +59,7 @@ class ScriptedJudge(Judge):
         named = {qid for qid, _ in self._script.grades} | set(self._script.orders)
         if named and not known & named:
             message = f"no line is for a query of this run (the file has lines for {', '.join(sorted(named)[:3])})"
-            raise DataError(message, where=self.config.path, remedy="check the query ids")
+            raise DataError(message, where=self.config.path, remedy="use the query ids of the run")
 
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
         return self._script.grades.get((query.qid, passage.doc_id)) or Judgment(self.config.default_grade)

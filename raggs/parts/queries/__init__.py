@@ -48,7 +48,7 @@ def format_of(path: Path) -> str:
     return name
 
 
-ORIGIN_KEY = "made"  # key in a query's metadata
+ORIGIN_KEY = "made"  # metadata key that states how a query was made
 
 
 def made_notes(queries: Iterable[Query]) -> Iterator[str]:

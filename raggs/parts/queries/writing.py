@@ -1,10 +1,10 @@
 """Writes queries as files that the query readers can read: CSV (as in chunking benchmarks), JSON lines, YAML.
 
-Reading a written file yields the same queries in the same order. A table with `question`, `references` and `corpus_id`
-in the usual form is reproduced byte for byte. A cell that a spreadsheet would execute gets a leading apostrophe. The
-column `guarded` names such cells, so that the reader can remove the apostrophe. Blank CSV cells are read as missing
-values, so only JSON lines and YAML preserve an answer that consists of blanks. Offsets are written unchanged, without
-access to the documents.
+Reading a written file yields the same queries in the same order. A chunking benchmark's table of `question`,
+`references` and `corpus_id` is reproduced byte for byte. A cell that a spreadsheet would execute gets a leading
+apostrophe. The column `guarded` names such cells, so that the reader can remove the apostrophe. Blank CSV cells are
+read as missing values, so only JSON lines and YAML preserve an answer that consists of blanks. Offsets are written
+unchanged, without access to the documents.
 """
 
 from __future__ import annotations

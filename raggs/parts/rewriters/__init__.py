@@ -44,7 +44,7 @@ class Rewriter(Adapter, ABC):
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Language models, each called at most once per query; empty if there are none."""
+        """Language models, each with at most one request per query; empty if there are none."""
         return ()
 
     def placeholders(self, text: str) -> tuple[str, ...]:

@@ -276,7 +276,7 @@ def test_an_unknown_format_names_the_known_ones(data: str, tmp_path: Path) -> No
     with pytest.raises(DataError) as caught:
         list(read_trace_events(path))
     assert "the format of the traces is not recognised" in str(caught.value)
-    assert "pass --format (otlp: OTLP JSON" in str(caught.value)
+    assert "set --format or `format` (otlp: OTLP JSON" in str(caught.value)
 
 
 @pytest.mark.parametrize("lookahead", [1 << 20, 1])

@@ -72,7 +72,9 @@ def read_trace_events(
     found = detect_trace_format(path) if form == "auto" else form
     if found is None:
         known = "; ".join(f"{name}: {text}" for name, text in DESCRIPTIONS.items())
-        raise DataError("the format of the traces is not recognised", where=path, remedy=f"pass --format ({known})")
+        raise DataError(
+            "the format of the traces is not recognised", where=path, remedy=f"set --format or `format` ({known})"
+        )
     events = EVENTS[found]
     return (event for record in records for event in events(record))
 

@@ -129,7 +129,7 @@ class LoggedQuery:
         negative, positive: searches of traces with negative and with positive feedback.
         empty: searches that returned no results and did not fail.
         failed: searches that ended with an error.
-        low: searches whose first document has a score among the lowest tenth of the log.
+        low: searches whose first document has a score among the worst tenth of the log.
         slow: searches whose latency is among the highest twentieth of the log.
         signals: searches with at least one of the signals negative, empty, failed, low or slow.
         latency_ms: median latency in milliseconds; None if not logged.
