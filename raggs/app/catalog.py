@@ -385,7 +385,7 @@ def _measure_of(named: MeasureSpec) -> GlossaryEntry:
 
 def _settings(word: str) -> Iterator[GlossaryEntry]:
     """Yield the section of the configuration with that name. If there is none, yield the key with that name, or else
-    all keys of a run that end with the word.
+    all keys of a run that end with the word, or else the section inside another section with that name.
     """
     (runs, of_sweeps), named = _all_keys(), sections(SweepConfig) | sections()
     keys = [*runs, *of_sweeps]
@@ -393,7 +393,10 @@ def _settings(word: str) -> Iterator[GlossaryEntry]:
         about = " ".join((inspect.getdoc(named[word]) or "").split())
         yield GlossaryEntry((word,), f"{word}, a section of the configuration. {about}{_list_next_keys(keys, word)}")
         return
-    for key in [key for key in keys if _is(word, key.name)] or _keys_ending_in(runs, word):
+    found = [key for key in keys if _is(word, key.name)] or _keys_ending_in(runs, word)
+    if not (found or word.endswith(">")) and (below := _list_next_keys(keys, word)):
+        yield GlossaryEntry((word,), f"{word}, a section of the configuration.{below}")
+    for key in found:
         yield GlossaryEntry(
             (key.name,), _setting(key, f"In the YAML file, or --set {key.name}=…") + _list_next_keys(keys, key.name)
         )

@@ -191,6 +191,7 @@ def test_a_word_is_explained_offline_and_a_measure_says_itself() -> None:
         ("nuggets", "one of the judges"),
         ("ask_from", "In the section with type: cascade (judges): "),
         ("axes", "a section of the configuration."),
+        ("judge.gate", "a section of the configuration. Its settings: judge.gate.canaries, "),
         ("grade@2", "prompt: "),
         ("prompt cache", "discount"),
         ("axes.embedder", "In the YAML file, or --set axes.embedder=…"),

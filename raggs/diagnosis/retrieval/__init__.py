@@ -317,7 +317,7 @@ class RetrievalDiagnosis(Diagnosis[RetrievalFindings]):
             check_there(lists_of(bench.golden, self.config.runs))
 
     def forecast(self, bench: Bench) -> tuple[str, ...]:
-        return ("run files are scored; no model is called",)
+        return ("existing lists or values are analysed; no model is called",)
 
     def measure(self, bench: Bench) -> RetrievalFindings:
         """Score the systems, read the queries, and compare the queries with and without each trait."""

@@ -214,7 +214,7 @@ def _rank(manifest: RunManifest, limits: Mapping[str, float]) -> Iterator[str]:
             yield f"{flips:.0%} of the pairs flip, more than the allowed {most:.0%}"
     if (most := limits.get("position_bias")) is not None:
         if bias is None:
-            yield "the engine does not estimate the position bias"
+            yield "the position bias is unknown, because the engine did not estimate it"
         elif abs(bias) > most:
             yield f"the position bias is {abs(bias):.2f} grades, more than the allowed {most:g}"
 
