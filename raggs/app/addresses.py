@@ -54,7 +54,8 @@ class Destination(NamedTuple):
         return urlsplit(self.address).netloc.lower()
 
     def __str__(self) -> str:
-        return f"{' and '.join(self.keys)} would be sent to {self.address} ({self.setting}), which is new"
+        sent = f"{' and '.join(self.keys)} would be sent to {self.address} ({self.setting})"
+        return f"{sent}, an address that you have not approved"
 
 
 Approve = Callable[[Sequence[Destination]], bool]
@@ -79,7 +80,9 @@ def permit(config: Settings, stages: Collection[str], approve: Approve = approve
     new = [found for found in destinations(config, stages) if found not in _approved and not is_known(found)]
     if new and not approve(new):
         raise PrerequisiteError(
-            str(new[0]), remedy=f"pass --yes to `raggs run`, or add {new[0].host} to {settings_file()} or {TRUSTED}"
+            str(new[0]),
+            remedy=f"to approve it, add {new[0].host} to {settings_file()} or to the variable {TRUSTED}, or pass --yes "
+            "if the command has this option",
         )
     _approved.update(new)
 

@@ -420,8 +420,8 @@ class DiagnosisOverview:
         """Return the reason why `diagnose_all` skips this diagnosis; empty if the diagnosis runs."""
         alone = f"raggs diagnose {self.name}"
         if self.lacks or self.models:
-            return self.lacks or f"calls paid models ({', '.join(self.models)}): {alone}"
-        return f"takes {self.time}: {alone}" if quick and self.time != QUICK else ""
+            return self.lacks or f"calls paid models ({', '.join(self.models)}); to run it: {alone}"
+        return f"takes {self.time}; to run it: {alone}" if quick and self.time != QUICK else ""
 
     @property
     def price(self) -> str:

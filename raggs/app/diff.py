@@ -205,7 +205,7 @@ def _decisions(request: DiffRequest, old: GoldenSide, new: GoldenSide) -> tuple[
 
 def _unlisted(name: str, hits: Hits) -> str:
     missing = int((~hits.returned).sum())
-    return f"{name} has no list for {plural(missing, 'judged query')}; they score 0" if missing else ""
+    return f"{name} has no list for {plural(missing, 'judged query')}, scored as an empty list" if missing else ""
 
 
 def _measures(names: Sequence[str], old: GoldenSide, new: GoldenSide) -> list[MeasureSpec]:

@@ -159,11 +159,20 @@ def _runs_headline(report: RunsReport) -> Iterator[str]:
     if not count:
         yield "No setting differs."
     elif not affecting:
-        yield f"None of the {plural(count, 'differing setting')} affects results."
+        yield (
+            "1 setting differs; it does not affect results."
+            if count == 1
+            else (f"{count} settings differ; none of them affects results.")
+        )
     else:
         verb = "affects" if len(affecting) == 1 else "affect"
-        yield f"{len(affecting)} of {plural(count, 'differing setting')} {verb} results: {_listed(affecting)}."
-    results = {"same": "Same results", "other": "Different results", "one only": "Only in one run"}
+        how = "1 setting differs and" if count == 1 else f"{count} settings differ, and {len(affecting)} of them"
+        yield f"{how} {verb} results: {_listed(affecting)}."
+    results = {
+        "same": "Stages with the same results",
+        "other": "Stages with different results",
+        "one only": "Stages in only one run",
+    }
     stages = {words: [part.stage for part in report.stages if part.result == kind] for kind, words in results.items()}
     yield " ".join(f"{words}: {', '.join(names)}." for words, names in stages.items() if names)
 

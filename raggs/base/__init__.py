@@ -5,7 +5,8 @@ judge_health  statistics of the judge, stored in locks
 adapter       base of all components: their settings and everything that can change their results
 registry      tables from names to classes, which are imported at first use
 settings      base of all configuration models; which settings can change results
-errors        all errors, with their exit codes
+errors        base classes of errors, with their exit codes
+document      report documents and summaries, as Markdown, HTML and CSV
 files         atomic writes, safe reads, locks on folders
 jsonl         JSON lines with the position of every error
 trec, tables  read files of other tools: TREC files and tables

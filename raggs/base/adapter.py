@@ -12,7 +12,7 @@ installed package its version counts. Modules imported by it do not count.
 Like a configuration, a function is the user's own code and trusted: it is not sandboxed. Its exceptions, including
 `sys.exit`, become an error that names the function, its input and the line. Exceptions of raggs, interrupts and
 cancellations are passed on. While such code runs, the output of the process goes to standard error, so that the JSON of
-a command stays clean. Output of subprocesses is not captured.
+a command stays clean. Output of subprocesses is not redirected.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
 """Aliases of array types by element type, conversion of float32 to JSON, and rounding to lower precision.
 
 Types cannot express shapes, so docstrings state the shapes.
-
-`round_to_dtype` rounds numbers to fewer than 32 bits and returns them as float32. It uses only arithmetic, so it also
-works on arrays of other libraries.
 """
 
 from __future__ import annotations

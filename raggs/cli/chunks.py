@@ -277,7 +277,7 @@ def eval_(
 
 
 def _existing_config(config: Path | None) -> Path | None:
-    """Return the configuration file for the next command: the given one, or raggs.yaml of the working directory."""
+    """Return the configuration file for the next command: the given one, or raggs.yaml if it exists."""
     usual = Path("raggs.yaml")
     return config or (usual if usual.is_file() else None)
 

@@ -1,7 +1,8 @@
 """Print report documents on the screen: scores and findings of evaluations, or every section with its table.
 
 If a table is too wide, its last columns are hidden first, because they are the least important. Then long names are
-broken into lines. Numbers are never truncated. The titles of hidden columns are printed.
+broken into lines. Numbers are never truncated. The titles of hidden columns are printed. The table of scores with
+`--details` hides no column: it loses its intervals, or is printed in parts.
 """
 
 from __future__ import annotations
@@ -295,7 +296,8 @@ def show_per_query(report: EvalReport) -> None:
         say("\t".join([name, qid, *("" if value is None else f"{value:.4f}" for value in values)]))
 
 
-# These columns are always shown: system, score, latency, price. If necessary, names are broken and intervals omitted.
+# The first columns are always shown (of a sweep: system, score, latency, price). If necessary, names are broken and
+# intervals omitted.
 MIN_COLUMNS = 4
 MAX_TEXT_SHARE = 0.42  # maximum share of the screen's width for a name; longer names are broken into lines
 PIECE = re.compile(r"[^+ ]*[+ ]?")

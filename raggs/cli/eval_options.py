@@ -129,7 +129,7 @@ def parse_choice(option: str, text: str, choices: Mapping[str, V]) -> V:
         UsageError: the text is not one of the choices.
     """
     if (found := choices.get(text)) is None:
-        raise UsageError(f"{option} {text} is not known", remedy=" or ".join(choices))
+        raise UsageError(f"{option} {text} is not known", remedy=f"use {' or '.join(choices)}")
     return found
 
 

@@ -162,8 +162,9 @@ def _next_command(result: EvalResult, following: _Following, binary_at: int | No
     """Return the next command, with the options that it accepts.
 
     If labels seem to list only relevant passages, the command sets the lowest relevant grade (`--binary-at`). If the
-    report has warnings, it prints the ranges of the scores (`--bounds`). Otherwise the command diagnoses retrieval if
-    the golden set is a run and neither `--project` nor `--column` is given, else it prints the scores per query.
+    report has warnings and `--golden` is given, it prints the ranges of the scores (`--bounds`). Otherwise the command
+    diagnoses retrieval if the golden set is a run and neither `--project` nor `--column` is given, else it prints the
+    scores per query.
     """
     from raggs.runs.manifests.store import RunStore
 
@@ -350,8 +351,8 @@ def compare(
 ) -> None:
     """Compare the settings, results and cost of two runs.
 
-    Prints which settings differ and affect results, and which stages have the same results. To compare the grades and
-    orders of the two golden sets, use raggs diff.
+    Prints which settings differ, whether each affects results, and which stages have the same results. To compare the
+    grades and orders of the two golden sets, use raggs diff.
 
     \b
     Example:

@@ -185,7 +185,13 @@ def _list_measures(as_json: bool) -> None:
         say(line)
         say(hanging("    ", entry.summary))
         say(hanging("    ", f"{entry.formula}  [{entry.source}]{origin}"))
-    say(hanging("", "ties known: E[...], range[...], range_at_k[...], bias[...], min[...], max[...], as in E[ndcg@10]"))
+    say(
+        hanging(
+            "",
+            "if ties are known, you can write E[...], range[...], range_at_k[...], bias[...], min[...] and max[...], "
+            "as in E[ndcg@10]",
+        )
+    )
 
 
 def _measure_row(entry: MeasureEntry) -> tuple[str, ...]:

@@ -246,9 +246,10 @@ def calibrate(
 ) -> None:
     """Calibrate the probabilities of grades that a judge states.
 
-    Fits a temperature and a mix on blind human labels of a run, or on the labels of a leaderboard of raggs judge
-    bench. Prints the accuracy of the probabilities before and after, by cross-validation over queries. Use the file as
-    the setting `calibration` of the judge. Needs at least 20 labels of 5 queries. No model is called.
+    Fits a temperature and a mix (the weight of the confusion table) on blind human labels of a run, or on the labels of
+    a leaderboard of raggs judge bench. Prints the accuracy of the probabilities before and after, by cross-validation
+    over queries. Use the file as the setting `calibration` of the judge. Needs at least 20 labels of 5 queries. No
+    model is called.
 
     \b
     Examples:
@@ -301,7 +302,11 @@ ShiftTolerance = Annotated[
 AgreementTolerance = Annotated[
     float,
     typer.Option(
-        "--lost", metavar="SHARE", min=0, max=1, help="Tolerated loss of equal grades (beyond noise) and of canaries."
+        "--lost",
+        metavar="SHARE",
+        min=0,
+        max=1,
+        help="Tolerated loss of equal grades (beyond noise) and of passed canaries.",
     ),
 ]
 CheckMaxUsd = Annotated[

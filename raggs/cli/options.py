@@ -195,7 +195,11 @@ def approver(yes: bool, quiet: bool = False) -> Approve:
                 say(str(found), err=True)
         if not asks:
             return yes
-        if not agree(f"Send it there, now and in future (stored in {settings_file()})?", default=False, err=True):
+        if not agree(
+            f"Send the keys to these addresses, now and in future (stored in {settings_file()})?",
+            default=False,
+            err=True,
+        ):
             return False
         trust_hosts([found.host for found in new])
         return True

@@ -85,8 +85,9 @@ def make(
 ) -> None:
     """Generate questions from documents, each with the excerpts that answer it.
 
-    Windows are sampled from all parts of the documents, and the asker writes questions about each. Questions whose
-    excerpts are not found verbatim are dropped, and so are duplicates. The default asker makes questions by rules,
+    raggs samples text windows from all parts of the documents, and the asker writes questions about each window.
+    Questions whose excerpts are not found verbatim are dropped, and so are duplicates and questions that are dissimilar
+    to an excerpt. The default asker makes questions by rules,
     offline, to try the tool. With DOCS, raggs also writes a configuration for raggs run next to the questions, unless
     one exists. To import questions from user logs, use raggs questions import. To find thresholds, use raggs questions
     calibrate.
@@ -131,7 +132,7 @@ def make(
         _say_results(made, asked, loaded, config if written else None)
         if not written and documents is not None and says_otherwise(config, loaded.run):
             kept = ", ".join(setting.replace("=", ": ", 1) for setting in wanted)
-            say(f"note: {config} has other settings, so raggs would generate other questions; set there: {kept}")
+            say(f"note: {config} has other settings, and would lead to other questions; set in this file: {kept}")
     if made.stopped is not None:
         raise made.stopped
     if not made.kept:
@@ -456,7 +457,7 @@ def _end(found: ThresholdCalibration, thresholds: Thresholds) -> None:
     )
     say(f"embedder: {found.embedder} (thresholds of other embedders differ)")
     place, values = "questions.filter", thresholds
-    say(f"to use them: {place}.duplicate={values.duplicate:g} {place}.excerpt={values.excerpt:g}")
+    say(f"to use these thresholds, set {place}.duplicate={values.duplicate:g} {place}.excerpt={values.excerpt:g}")
 
 
 def evidence(
@@ -487,7 +488,7 @@ def evidence(
     """Find the combinations of passages that suffice for an answer, with a language model.
 
     The model reads up to 8 passages of grade 4 or 5 per query and proposes minimal combinations. Each one is verified:
-    its passages must suffice, and must not suffice without any one of them. The measures complete@k and
+    its passages must suffice together, and no longer suffice if any one of them is removed. The measures complete@k and
     evidence_recall@k use the result.
 
     \b

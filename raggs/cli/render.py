@@ -1,7 +1,4 @@
-"""Output of `raggs run`, `status` and `why` on stdout: the summary, further sections with `--details`, and JSON.
-
-Nothing is computed here.
-"""
+"""Output of `raggs run`, `status` and `why` on stdout: the summary, further sections with `--details`, and JSON."""
 
 from __future__ import annotations
 

@@ -445,7 +445,9 @@ def check(
 FirstRun = Annotated[Path, typer.Argument(metavar="A", help="Run directory.")]
 SecondRun = Annotated[
     Path | None,
-    typer.Argument(metavar="B", help="Run directory with the same queries and passages [default: the panel of A]."),
+    typer.Argument(
+        metavar="B", help="Run directory with the same queries and passages [default: compare two panel members of A]."
+    ),
 ]
 Members = Annotated[
     str | None, typer.Option("--members", metavar="A,B", help="Two panel members, by a part of their names.")

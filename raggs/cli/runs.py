@@ -257,7 +257,7 @@ def _keep_what_was_paid(runner: Runner, selection: Selection, *, asks: bool, sur
     """Confirm that paid results are replaced because a setting changed. With `sure`, only print what is replaced.
 
     Raises:
-        UsageError: the user declines, or there is no terminal (`asks` is false).
+        UsageError: the user declines, or no confirmation is possible (`asks` is false).
     """
     from raggs.app.forecast import losses
     from raggs.base.errors import UsageError
@@ -300,10 +300,10 @@ def confirm_cost(expected: RunForecast, cap: float | None) -> None:
     if not paid:
         return
     calls, usd = sum(line.calls for line in paid), sum(line.usd or 0.0 for line in paid)
+    price = "at an unknown price" if any(line.usd is None for line in paid) else f"about ${usd:,.2f}"
+    models = " and ".join(dict.fromkeys(line.who for line in paid))
     limit = "no cap" if cap is None else f"cap ${cap:,.2f}"
-    if not agree(
-        f"Up to {calls:,} calls to {paid[0].who}, about ${usd:,.2f} ({limit}). Continue?", default=True, err=True
-    ):
+    if not agree(f"Up to {calls:,} calls to {models}, {price} ({limit}). Continue?", default=True, err=True):
         raise UsageError("nothing was run", remedy="pass --yes to run without confirmation")
 
 

@@ -54,8 +54,9 @@ def update(
 ) -> None:
     """Update a golden set after documents or queries have changed.
 
-    Labels of unchanged and moved passages are carried over into a new run directory. Only passages whose label may
-    differ are judged again. The plan is printed first. To resume a stopped update, run the same command again.
+    Labels of unchanged and moved passages are carried over into a new run directory. Only new passages, and passages
+    whose label may differ, are judged. The plan is printed first. To resume a stopped update, run the same command
+    again.
 
     \b
     Examples:

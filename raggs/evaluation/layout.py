@@ -367,7 +367,7 @@ def _limits(report: EvalReport, makers: Mapping[str, bool]) -> Iterator[str]:
     if makers:
         yield _pool_sentence(list(makers), any(makers.values()), len(report.systems))
     if missing := [f"{shorten_name(system.name)} ({system.missing})" for system in report.systems if system.missing]:
-        yield f"Queries without results, which score 0: {_names(missing)}."
+        yield f"Queries without results, scored as empty lists: {_names(missing)}."
     if any(system.projection for system in report.systems):
         yield "Grades were projected onto chunks that were not judged themselves."
 

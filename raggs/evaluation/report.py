@@ -216,7 +216,7 @@ def _notes(part: SystemPart, study: Study) -> Iterator[str]:
     """Yield notes on how far a system's scores can be interpreted."""
     if part.missing:
         said = plural(part.missing, "judged query")
-        yield f"{part.name} has no results for {said}, which score 0 (as trec_eval -c)"
+        yield f"{part.name} has no results for {said}, scored as an empty list (as trec_eval -c)"
     if part.unknown:
         yield f"{part.name} has {plural(part.unknown, 'query')} without judgments, which are ignored"
     if note := finer_note(part):

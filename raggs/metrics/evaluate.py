@@ -1,8 +1,8 @@
 """Score a run against judgments: call `evaluate`; the rest of the module supports it.
 
-Every judged query counts; a query for which the run has no list scores 0 (exceptions: see `raggs.metrics.measure`). NaN
-means "undefined for this query". Such queries are excluded from the mean; `Evaluation.valid` counts the others. This
-module reads no files.
+A judged query for which the run has no list is scored as an empty list, so it has the value 0 with most measures (see
+`raggs.metrics.measure`). NaN means "undefined for this query". Such queries are excluded from the mean;
+`Evaluation.valid` counts the others. This module reads no files.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def test_a_new_address_gets_no_key(tmp_path: Path) -> None:
     assert "--yes" in str(told.value)
     assert str(settings_file()) in str(told.value)
     permit(asked, ["retrieve", "merge"])  # where no model is asked, no key is sent
-    with pytest.raises(PrerequisiteError, match="which is new"):
+    with pytest.raises(PrerequisiteError, match="an address that you have not approved"):
         run(asked, start="judge")
     shown: list[Destination] = []
     permit(asked, ["judge"], lambda new: not shown.extend(new))
@@ -77,7 +77,7 @@ def test_this_machine_and_the_providers_own_address_are_known(address: str, tmp_
 )
 def test_what_only_looks_known_is_new(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "https://models.example.org/v1")
-    with pytest.raises(PrerequisiteError, match="which is new"):
+    with pytest.raises(PrerequisiteError, match="an address that you have not approved"):
         permit(config(tmp_path, address), ["judge"])
 
 

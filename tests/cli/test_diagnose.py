@@ -64,10 +64,13 @@ def test_all_runs_what_is_free_and_leaves_out_what_is_paid(
     assert "Vectors add up." in run("all", "--out", "d").stdout
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
     paid = run("all", "--out", "d", "--embedder", "litellm:openai/text-embedding-3-small")
-    assert "tiny  not run   calls paid models (openai/text-embedding-3-small): raggs diagnose tiny" in paid.stdout
+    assert (
+        "tiny  not run   calls paid models (openai/text-embedding-3-small); to run it: raggs diagnose tiny"
+        in paid.stdout
+    )
     assert not server.requests
     monkeypatch.setattr(Tiny, "TIME", "minutes")
-    assert "tiny  not run   takes minutes: raggs diagnose tiny" in run("all", "--quick", "--out", "e").stdout
+    assert "tiny  not run   takes minutes; to run it: raggs diagnose tiny" in run("all", "--quick", "--out", "e").stdout
 
 
 def test_a_budget_that_is_used_up_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch, server: LLMServer) -> None:

@@ -230,7 +230,7 @@ def test_systems_without_lists_for_new_questions_are_told(tmp_path: Path, system
     old, new = labels(tmp_path, "old.txt", "good"), labels(tmp_path, "new.txt", "good", [*QUERIES, "q99"])
     report = found(old, new, *systems)
     assert report["questions"]["added"] == ["q99"]
-    assert "under NEW: good has no list for 1 judged query; they score 0" in report["warnings"]
+    assert "under NEW: good has no list for 1 judged query, scored as an empty list" in report["warnings"]
 
 
 def test_adapters_in_lists_are_compared_by_name() -> None:
@@ -263,8 +263,8 @@ def test_two_runs_are_compared_setting_by_setting_with_what_each_cost(runs: tupl
     assert "config.judge.grade_noise changed (0.25 -> 0.9)" in reasons
     assert not any(reason.startswith("judge.grade_noise") for reason in reasons)  # once is enough
     brief = " ".join(invoke("compare", runs[0], other).stdout.split())
-    assert brief.startswith("3 of 4 differing settings affect results: judge.judge.beta, judge.judge.grade_noise, ")
-    assert "Different results: embed, retrieve, merge, judge, prune, rank." in brief
+    assert brief.startswith("4 settings differ, and 3 of them affect results: judge.judge.beta, ")
+    assert "Stages with different results: embed, retrieve, merge, judge, prune, rank." in brief
     assert "B: 4 calls, $0.5000." in brief
     shown = invoke("compare", runs[0], other, "--details").stdout
     assert "4 calls, 0.5000 USD" in shown and "4 settings, 3 of them affect results" in shown

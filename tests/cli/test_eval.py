@@ -138,11 +138,11 @@ def test_a_query_that_a_run_leaves_out_scores_0_and_one_that_is_not_judged_is_le
     assert (report["systems"][0]["missing"], report["systems"][0]["unknown"]) == (1, 1)
     missing, unknown = report["notes"]
     assert "no results for 1 judged query" in missing
-    assert "score 0" in missing
+    assert "scored as an empty list" in missing
     assert "1 query without judgments" in unknown
     shown = raggs_eval("-g", "qrels", "-r", "part", "-m", "recall@2", "--details").stdout
     assert f"note: {missing}" in shown
-    assert "Queries without results, which score 0: part (1)." in raggs_eval("-g", "qrels", "-r", "part").stdout
+    assert "Queries without results, scored as empty lists: part (1)." in raggs_eval("-g", "qrels", "-r", "part").stdout
 
 
 def test_negative_grades_are_unjudged(here: Path) -> None:

@@ -213,8 +213,9 @@ def test_a_comparison_of_runs_says_that_leaving_rank_out_affects_results(
     assert invoke("run", "--config", project.config, "--quiet").exit_code == 0
     runs = sorted((path.parent for path in tmp_path.rglob("manifest.json")), key=lambda path: path.name == "norank")
     lines = summary("compare", *(path.relative_to(tmp_path) for path in runs))
-    assert lines[0] == "1 of 2 differing settings affects results: rank."
-    assert lines[1] == "Same results: embed, retrieve, merge, judge, prune. Only in one run: rank."
+    assert lines[0] == "2 settings differ, and 1 of them affects results: rank."
+    told = "Stages with the same results: embed, retrieve, merge, judge, prune. Stages in only one run: rank."
+    assert " ".join(lines[1:3]) == told
     head = next(line for line in lines if line.startswith("setting"))
     assert head.split() == ["setting", "A", "B", "affects", "results"]
     assert next(line for line in lines if line.startswith("rank ")).split()[-2:] == ["null", "yes"]
