@@ -373,7 +373,7 @@ def _regression_outcome(change: _Change, gate: str) -> GateOutcome:
         had = f"{plural(lost, 'query')} that had a value in the earlier result"
         return outcome(f"not compared: {measure} of {name} on {had}", True)
     if not qids:
-        return outcome(f"{measure} of {name} is not worse", False)
+        return outcome(f"{measure} of {name} is not defined for any query in either result", False)
     sides = [change.sign * np.array([float(side[qid] or 0.0) for qid in qids]) for side in (now, then)]
     worse, said = change.is_worse(sides[0] - sides[1]), f"{measure} of {name} is not worse"
     old, new = (change.sign * float(side.mean()) + 0.0 for side in reversed(sides))  # + 0.0 makes -0.0 a plain zero

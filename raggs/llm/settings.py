@@ -184,8 +184,7 @@ class LLMSettings(Settings):
     outage_after: Effort[int | None] = Field(
         20,
         ge=1,
-        description="number of calls to one model in a row that must fail, after all attempts, to stop the run; null: "
-        "never stop",
+        description="calls to one model in a row that must fail, after all attempts, to stop the run; null: never stop",
     )
     max_repairs: int = Field(2, ge=0, description="maximum number of corrections requested after an unusable answer")
     allow_mixed: Effort[bool] = Field(

@@ -343,9 +343,7 @@ class IndexLossPart(ReportPart):
     latency: Annotated[Number, Column("search", text="{:+.1%}")] = Field(
         description="change of the median search latency"
     )
-    loss: Number = Field(
-        description="largest relative loss over the measures; up to 0.02 is acceptable, 0.01 is better"
-    )
+    loss: Number = Field(description="largest relative loss over the measures; 0.02 is acceptable, 0.01 is better")
     unjudged: UnjudgedPart | None = Field(
         None,
         exclude_if=_is_none,
@@ -372,12 +370,8 @@ class StepPart(ReportPart):
     )
     ms: Annotated[Number, Column("p50", text=ms_change)] = Field(description="increase of the median latency")
     usd_per_1k: Annotated[Number, Column("per 1,000", text=usd_change)]
-    per_ms: Number = Field(
-        description="quality gained per millisecond; null if the latency does not increase or is unknown"
-    )
-    per_usd: Number = Field(
-        description="quality gained per USD spent on 1,000 queries; null if the cost does not increase or is unknown"
-    )
+    per_ms: Number = Field(description="quality gained per millisecond; null if the latency does not increase")
+    per_usd: Number = Field(description="quality gained per USD for 1,000 queries; null if the cost does not increase")
     within_jitter: bool = Field(description="whether the two latencies are so close that they count as equal")
     unjudged: UnjudgedPart | None = Field(
         None,
@@ -437,12 +431,8 @@ class ChoicePart(ReportPart):
     )
     tied: tuple[str, ...] = Field((), description="systems equivalent to the best, including itself")
     sentence: str
-    changes: tuple[str, ...] = Field(
-        (), description="sentences on the limits under which another system would be chosen"
-    )
-    unknown: tuple[str, ...] = Field(
-        (), description="sentences on how often resampled queries lead to the same choice, and on ties with the winner"
-    )
+    changes: tuple[str, ...] = Field((), description="limits under which another system would be chosen, as sentences")
+    unknown: tuple[str, ...] = Field((), description="sentences on the choice in resampled queries, and on ties")
     excluded: Mapping[str, str] = Field(default_factory=dict, description="by system, why it was not chosen")
     limits: Mapping[str, float] = Field(default_factory=dict)
     inconclusive: Mapping[str, UnjudgedPart] = Field(
@@ -493,9 +483,7 @@ class SweepReport(ReportPart):
     cuts: tuple[CutPart, ...] = Field(
         (), description="chunkings of the corpus, if the systems have different chunkings"
     )
-    left_out: tuple[str, ...] = Field(
-        (), description="sentences on combinations of the grid that are not systems, and on unused entries of `except`"
-    )
+    left_out: tuple[str, ...] = Field((), description="combinations of the grid that are not systems, and why")
     front: tuple[str, ...] = ()
     dominated: Mapping[str, str] = Field(
         default_factory=dict, description="for each dominated system, another system that dominates it"

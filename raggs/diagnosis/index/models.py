@@ -267,9 +267,7 @@ class IndexDiagnosisConfig(DiagnosisConfig):
 
     type: Literal["index"] = "index"
     indexes: Annotated[tuple[IndexSpec, ...], BeforeValidator(split_commas), Flag(("--index",), "LIST")] = Field(
-        (),
-        description="indexes to compare; default: hnsw, ivf and, if the number of dimensions is a multiple of 4, ivf "
-        "with product quantisation",
+        (), description="indexes; default: hnsw, ivf and, if 4 divides the dimensions, ivf with product quantisation"
     )
     vary: Annotated[Mapping[str, tuple[int, ...]], BeforeValidator(_vary), Flag(("--vary",), "NAME=LIST")] = Field(
         {}, description="values to try for a setting, e.g. m=8,16; used for every index that has the setting"

@@ -54,10 +54,7 @@ class InferredAp(Measure):
     """
 
     NAME = "infap"
-    FORMULA = (
-        "1/|relevant| sum over relevant passages in the top k of 1/i + pooled above/i * (relevant above + e) / "
-        "(judged above + 2e); i: rank, e = 0.00001"
-    )
+    FORMULA = "sum over relevant: (1 + pooled above (relevant above + e) / (judged above + 2e)) / rank / |relevant|"
     SOURCE = "Yilmaz and Aslam 2006; infAP of trec_eval"
     CUTOFF = "possible"
     PARAMS = parameters(rel=REL)
@@ -115,10 +112,7 @@ class Bpref(Measure):
     """How rarely non-relevant passages rank above relevant ones; only judged passages count."""
 
     NAME = "bpref"
-    FORMULA = (
-        "1/R sum over relevant passages in the top k of 1 - min(N above, R) / min(R, N); R: relevant, "
-        "N: judged, not relevant"
-    )
+    FORMULA = "1/R sum over relevant in the top k: 1 - min(N above, R) / min(R, N); R relevant, N judged non-relevant"
     SOURCE = "Buckley and Voorhees 2004; trec_eval"
     CUTOFF = "possible"
     PARAMS = parameters(rel=REL)
@@ -142,10 +136,7 @@ class Accuracy(Measure):
     """Share of (relevant, other) pairs with the relevant one first; unjudged passages count as not relevant."""
 
     NAME = "accuracy"
-    FORMULA = (
-        "|pairs (relevant, other) of the top k with the relevant one above| / |pairs|; undefined without a pair, "
-        "0 for an empty list"
-    )
+    FORMULA = "|pairs (relevant, other) in the top k in this order| / |pairs|; no pairs: undefined, no list: 0"
     SOURCE = "ir_measures"
     CUTOFF = "possible"
     PARAMS = parameters(rel=REL)

@@ -205,10 +205,7 @@ class Nrbp(Diverse):
     """Novelty- and rank-biased precision: rbp in which each repetition of a facet gains less."""
 
     NAME = "nrbp"
-    FORMULA = (
-        "(1 - (1 - alpha) beta) / facets * sum beta^(rank - 1) (1 - alpha)^s over relevant passages in the top k; "
-        "s as in alpha_ndcg"
-    )
+    FORMULA = "(1 - (1 - alpha) beta) / facets * sum beta^(rank - 1) (1 - alpha)^s over relevant; s as in alpha_ndcg"
     SOURCE = "Clarke et al. 2009"
     PARAMS = parameters(alpha=ALPHA_SEEN, beta=Parameter(0.5, 0, 0.9999), rel=REL)
 

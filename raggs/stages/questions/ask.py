@@ -35,9 +35,7 @@ class AskConfig(Settings):
         description="question generator; extractive: by rule, without a model",
     )
     earlier: int = Field(
-        50,
-        ge=0,
-        description="maximum number of earlier questions shown to the generator, so that it does not repeat them",
+        50, ge=0, description="maximum number of earlier questions shown to the generator, to prevent repetitions"
     )
     round: int = Field(10, ge=1, description="maximum number of questions generated independently in one round")
     seed: int = Field(0, description="random seed for the choice of earlier questions")

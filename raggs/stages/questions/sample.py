@@ -42,17 +42,10 @@ class SampleConfig(Settings):
     """Settings of the sample stage: number of questions, window size and kinds of questions."""
 
     n: int = Field(
-        100,
-        ge=1,
-        le=10**DIGITS - 1,
-        description="number of questions to generate, limited by per_window; later stages remove some of them",
+        100, ge=1, le=10**DIGITS - 1, description="number of questions before later stages, limited by per_window"
     )
     window: int = Field(SIZE, ge=200, description="window size in characters")
-    per_window: int = Field(
-        10,
-        ge=1,
-        description="maximum number of questions, as a multiple of the number of windows that cover the documents",
-    )
+    per_window: int = Field(10, ge=1, description="maximum number of questions per window of the documents, on average")
     types: Mix = Field(
         {"fact": 0.5, "procedure": 0.2, "list": 0.2, "comparison": 0.1},
         description="share of each type of question: fact, procedure, comparison, list, unanswerable",
