@@ -57,12 +57,8 @@ class ScorePart(ReportPart):
     low: Number = Field(description="lower bound of the bootstrap interval")
     high: Number
     valid: int = Field(description="number of queries for which the measure is defined; the mean is over these queries")
-    lowest: Number = Field(
-        None, description="mean if every unjudged passage has the lowest grade; null if not requested"
-    )
-    highest: Number = Field(
-        None, description="mean if every unjudged passage has the highest grade; null if not requested"
-    )
+    lowest: Number = Field(None, description="mean if unjudged passages have the lowest grade; null if not requested")
+    highest: Number = Field(None, description="mean if unjudged passages have the highest grade; null if not requested")
 
     def cell(self, form: NumberForm = "score") -> Cell:
         """Return the cell of a table with the mean and its interval."""

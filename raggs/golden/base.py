@@ -95,9 +95,7 @@ class GoldenProvenance(Frozen):
     rank: Mapping[str, object]
     failed: int
     depth: object
-    gate: tuple[str, ...] = Field(
-        (), exclude_if=not_, description="clauses about the limits that the judge does not meet"
-    )
+    gate: tuple[str, ...] = Field((), exclude_if=not_, description="clauses about limits that the judge does not meet")
     corpus: str | None = None
     retrieved: str | None = None
     sources: Mapping[str, int] = Field(default_factory=dict, exclude_if=not_)

@@ -200,9 +200,7 @@ class LedgerLine(BaseModel):
         description="part of `prompt_tokens` that the provider reports as read from its prompt cache",
     )
     completion_tokens: int = Field(0, ge=0)
-    searches: int = Field(
-        0, ge=0, description="billing units of rerankers that charge by the search, counted or estimated"
-    )
+    searches: int = Field(0, ge=0, description="billing units of rerankers that charge by search, counted or estimated")
     usd: float = Field(0.0, ge=0)
     discount_usd: float = Field(0.0, exclude_if=not_, description="saving through the provider's prompt cache, in USD")
     saved_usd: float = Field(0.0, ge=0, description="original cost of the cached answers, in USD")

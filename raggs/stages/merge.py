@@ -30,9 +30,7 @@ class MergeConfig(Settings):
 
     type: Annotated[str, NameOf(fusion.REGISTRY)] = Field("rrf", description="fusion method for the retrievers' lists")
     k: int = Field(60, ge=1, description="constant k of reciprocal rank fusion")
-    options: Mapping[str, int | float] = Field(
-        default_factory=dict, description="options of the fusion method, by name"
-    )
+    options: Mapping[str, int | float] = Field(default_factory=dict, description="options of the fusion method")
     depth: int = Field(100, ge=1, description="maximum number of passages in a pool")
     weights: Mapping[str, Annotated[float, Field(ge=0)]] | None = Field(
         None, description="weight of each retriever in the fusion, by name; 1 for retrievers that are not listed"

@@ -274,16 +274,12 @@ class SweepConfig(Settings):
     excluded: tuple[dict[str, object], ...] = Field(
         (), description="combinations to omit: levels by axis; a level is a name, some settings, or a list of these"
     )
-    systems: dict[RunName, SystemSpec] = Field(
-        default_factory=dict, description="single systems in addition to the grid"
-    )
+    systems: dict[RunName, SystemSpec] = Field(default_factory=dict, description="systems in addition to the grid")
     hybrid: HybridSettings = HybridSettings()
     cutoffs: tuple[Annotated[int, Field(ge=1)], ...] = Field(
         (10, 20, 30), min_length=1, description="cutoffs of the measures"
     )
-    measures: tuple[str, ...] = Field(
-        (), description="additional measures to report; those without a cutoff use `cutoffs`"
-    )
+    measures: tuple[str, ...] = Field((), description="additional measures; those without a cutoff use `cutoffs`")
     quality: tuple[str, ...] = Field(
         (),
         description="deciding measures, primary first; empty: RA-nWG and N-Recall4 at the smallest and the largest of "

@@ -300,9 +300,7 @@ class EffectPart(ReportPart):
     unjudged: UnjudgedPart | None = Field(
         None, exclude_if=_is_none, description="why unjudged passages could reverse the effect; omitted if they cannot"
     )
-    latency_ms: Annotated[Number, Column("p50", text=ms_change)] = Field(
-        description="mean change of the median latency"
-    )
+    latency_ms: Annotated[Number, Column("p50", text=ms_change)] = Field(description="mean change of median latency")
     usd_per_1k: Annotated[Number, Column("per 1,000", text=usd_change)]
 
     @property
@@ -340,9 +338,7 @@ class IndexLossPart(ReportPart):
     system: Annotated[str, Column("system")]
     exact: str
     quality: Annotated[Mapping[str, Number], Column("{key}", text="{:+.1%}")]
-    latency: Annotated[Number, Column("search", text="{:+.1%}")] = Field(
-        description="change of the median search latency"
-    )
+    latency: Annotated[Number, Column("search", text="{:+.1%}")] = Field(description="change of median search latency")
     loss: Number = Field(description="largest relative loss over the measures; 0.02 is acceptable, 0.01 is better")
     unjudged: UnjudgedPart | None = Field(
         None,
@@ -480,9 +476,7 @@ class SweepReport(ReportPart):
     confidence: float
     seed: int
     systems: tuple[SystemRow, ...]
-    cuts: tuple[CutPart, ...] = Field(
-        (), description="chunkings of the corpus, if the systems have different chunkings"
-    )
+    cuts: tuple[CutPart, ...] = Field((), description="chunkings of the corpus, if systems have different chunkings")
     left_out: tuple[str, ...] = Field((), description="combinations of the grid that are not systems, and why")
     front: tuple[str, ...] = ()
     dominated: Mapping[str, str] = Field(

@@ -71,9 +71,7 @@ class NamesConfig(DiagnosisConfig):
     questions: int = Field(
         100, ge=2, le=MAX_QUESTIONS, description="number of queries per language; they are the same in all repetitions"
     )
-    runs: int = Field(
-        15, ge=1, le=MAX_RUNS, description="number of repetitions, each with new distractors and wordings"
-    )
+    runs: int = Field(15, ge=1, le=MAX_RUNS, description="number of repetitions with new distractors and wordings")
     reranker_runs: int = Field(
         3,
         ge=1,

@@ -186,9 +186,8 @@ class PrecisionConfig(DiagnosisConfig):
     )
     scores: Literal["score", "logit", "logits"] = Field(
         "score",
-        description="meaning of the numbers in these files: scores, one logit (sigmoid), or two logits in the "
-        "columns logit_no "
-        "and logit_yes (softmax)",
+        description="meaning of the numbers in these files: scores, one logit (sigmoid), or two logits in the columns "
+        "logit_no and logit_yes (softmax)",
     )
     limit: Annotated[float | None, Flag(value="POINTS")] = Field(
         None, ge=0, le=100, description="maximum range over orders of ties with which the diagnosis passes, in points"

@@ -126,9 +126,7 @@ class ReversalPart(ReportPart):
     """Two systems whose order by score in file order is the reverse of their order by expected score."""
 
     first: Annotated[str, Column("better in file order")] = Field(description="better system in file order")
-    second: Annotated[str, Column("better on average")] = Field(
-        description="better system on average over orders of ties"
-    )
+    second: Annotated[str, Column("better on average")] = Field(description="better system on average over tie orders")
     precision: Annotated[str, Column("precision")]
     measure: Annotated[str, Column("measure")]
     oblivious: Annotated[float, Column("file order", "points", scale=100)] = Field(

@@ -58,9 +58,7 @@ class DaskExecution(Execution):
             None,
             description="address of a dask scheduler, such as tcp://host:8786; null to start workers on this machine",
         )
-        workers: Effort[int] = Field(
-            2, ge=1, description="number of worker processes on this machine, if address is null"
-        )
+        workers: Effort[int] = Field(2, ge=1, description="worker processes on this machine, if address is null")
         connect_s: Effort[float] = Field(
             30, gt=0, description="timeout for connecting to a scheduler and for its first worker, in seconds"
         )

@@ -259,9 +259,7 @@ class RunManifest(Frozen):
     lineage: Lineage | None = Field(
         None, exclude_if=not_, description="earlier version that the set was updated from; missing for a first version"
     )
-    seal: ManifestSeal | None = Field(
-        None, description="seal of the manifest; null if an older version of raggs wrote it"
-    )
+    seal: ManifestSeal | None = Field(None, description="seal of the manifest; null if an older raggs wrote it")
 
     @property
     def version(self) -> str:
