@@ -47,7 +47,7 @@ from raggs.reviewing.session import LeaseHolder, Session
 
 COOKIE, HEADER = "raggs_review", "x-raggs"
 NO_LOOK = (
-    "this server hides grades of models, so that labels stay blind. To see queries, passages and results of systems, "
+    "this server hides grades of models, so that they do not influence labels. To see queries, passages and results, "
     "stop it and run `raggs review serve RUN --look`"
 )
 DEEP = "/look"  # a link with a token may lead to this path and below; others are redirected to /

@@ -344,6 +344,11 @@ class ReviewQueue:
         skipped.pop(item, None)
         skipped[item] = None
 
+    def skipped_last(self, who: str, items: Sequence[int]) -> list[int]:
+        """Return items in their order, then those that the annotator skipped in the order of skipping."""
+        place = {item: number for number, item in enumerate(self._skipped.get(who, {}), start=1)}
+        return sorted(items, key=lambda item: place.get(item, 0))
+
     def next(self, holder: LeaseHolder) -> int | None:
         """Return the next item for a tab without assigning it; None if none is left."""
         free = self.open_to(holder.who)
@@ -550,7 +555,7 @@ class Session:
         wanted = [number for number in numbers if free[number] and number not in others]
         if not wanted:
             raise UsageError(f"you have no passage left to grade for query {qid!r}")
-        for number in reversed(wanted[:ITEMS_AHEAD]):
+        for number in reversed(self._queue.skipped_last(holder.who, wanted)[:ITEMS_AHEAD]):
             self._leases.take(holder, number, first=True)
 
     def own(self, who: str, start: int, grade: int | None, text: str) -> OwnLabels:

@@ -110,7 +110,13 @@ def test_every_key_of_the_grade_view(browser: Any, tmp_path: Path) -> None:
         assert ada.text() != front
         ada.press("k")
         assert ada.text() == front, "Back shows a skipped passage"
+        ada.press("s")
+        assert ada.text() == front, "a skipped passage is not skipped again"
         ada.press("j")
+        newest = ada.text()
+        ada.press("j")
+        ada.has("#saved", "Press s to skip it")
+        assert ada.text() == newest, "only one key skips"
         ada.press("h")
         ada.shown("mark")
         ada.press("c")
@@ -327,6 +333,88 @@ def test_a_link_to_a_query(browser: Any, tmp_path: Path) -> None:
         ada.page.evaluate("location.hash = 'question=nothing'")
         ada.has("#trouble", "unknown query 'nothing'")
         assert all("404" in each for each in ada.complaints)
+
+
+# Answers to /api/next are held back until `release()` is called.
+LATE = """{ const sent = fetch; let held = []; window.heldBack = () => held.length;
+  window.release = () => { held.forEach((done) => done()); held = []; };
+  window.fetch = async (url, options) => { const answer = await sent(url, options);
+    if (url === '/api/next') await new Promise((done) => held.push(done));
+    return answer; }; 0; }"""
+
+
+def test_a_late_answer_neither_brings_back_a_passage_nor_an_earlier_link(browser: Any, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "runs" / "demo", 3, 3)
+    with served(run, overlap=0, repeats=0) as address:
+        ada = Annotator(browser, address)
+        number = int(ada.text("#question").removesuffix("?").split()[-1])
+        do = ada.page.evaluate
+
+        def held_back(count: int) -> None:
+            for _ in range(200):
+                if do("heldBack()") == count:
+                    return
+                ada.page.wait_for_timeout(20)
+            raise AssertionError(do("heldBack()"))
+
+        do(LATE)
+        do(f"location.hash = 'question=q0000{number}'")
+        held_back(1)
+        skipped = ada.text()
+        ada.press("s")  # the server's answer to the link still starts with this passage, and has the next one
+        graded = ada.text()
+        ada.press("4")
+        ada.saved()
+        rest = ada.text()
+        do("release()")
+        held_back(1)  # asked again
+        assert ada.text() == rest
+        do("release()")
+        ada.page.wait_for_timeout(100)
+        seen = [ada.text()]
+        for _ in range(2):
+            ada.press("s")
+            seen.append(ada.text())
+        assert seen[0] == rest, "the passage that was skipped does not come back at once"
+        assert graded not in seen, skipped
+        ada.saved()
+        assert [line.grade for line in grades(tmp_path)] == [4]
+        other = (number + 1) % 3
+        do("location.hash = 'question=nothing'")
+        held_back(1)
+        do(f"location.hash = 'question=q0000{other}'")
+        held_back(2)
+        do("release()")
+        ada.has("#question", f"subject {other}")
+        sync_api.expect(ada.page.locator("#trouble")).to_be_hidden()
+
+
+def test_on_a_phone_the_rubric_is_open_until_the_first_grade_and_a_long_name_is_shown(
+    browser: Any, tmp_path: Path
+) -> None:
+    run = write_run(tmp_path / "runs" / "demo", 1, 5)
+    name = "Bartholomew Fotheringay-Phipps-Wellesley (retrieval quality team)"
+    with served(run, overlap=0) as address:
+        ada = Annotator(browser, address, name, viewport={"width": 390, "height": 844})
+        who = ada.page.locator("#who")
+        assert who.evaluate("each => getComputedStyle(each).textOverflow") == "clip"
+        assert who.bounding_box()["width"] > 300, "a line of its own"
+        rubric = ada.page.locator("#rubric details")
+        sync_api.expect(rubric).to_have_attribute("open", "")
+        assert rubric.bounding_box()["y"] < ada.page.locator("#question").bounding_box()["y"]
+        ada.look("rubric-390")
+        ada.press("3")
+        ada.saved()
+        assert rubric.get_attribute("open") is None
+        ada.page.locator("#rubric summary").click()
+        ada.press("4")
+        ada.saved()
+        ada.page.reload()
+        ada.shown("#work:not([hidden])")
+        assert rubric.get_attribute("open") == "", "the reader's choice is kept"
+        ada.page.set_viewport_size({"width": 1200, "height": 800})
+        sync_api.expect(ada.page.locator("aside #rubric")).to_be_visible()
+        assert ada.complaints == []
 
 
 def test_settings_are_remembered(browser: Any, tmp_path: Path) -> None:

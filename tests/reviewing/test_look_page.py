@@ -167,7 +167,7 @@ def test_it_looks_well(browser: Any, address: str, width: int, scheme: str) -> N
     size = {"width": width, "height": 844}
     window = Window(browser, deep(address, "/look"), viewport=size, color_scheme=scheme, locale="fr-FR")
     window.page.wait_for_selector("#questions a")
-    assert "non aveugle" in window.page.inner_text("#seen")
+    assert "contrôle du juge" in window.page.inner_text("#seen")
     window.look(f"look-list-{width}-{scheme}")
     window.press("j")
     heading(window)

@@ -121,6 +121,15 @@ def test_what_is_skipped_comes_last(tmp_path: Path) -> None:
     assert work(at, ADA)[-1] == first
 
 
+def test_a_link_to_a_query_shows_skipped_passages_last(tmp_path: Path) -> None:
+    at = session(tmp_path)
+    first, second = (view.item for view in at.upcoming(ADA, "q00000").ahead[:2])
+    at.skip(ADA, first)
+    linked = [view.item for view in at.upcoming(ADA, "q00000").ahead]
+    assert linked[0] == second
+    assert first not in linked[:-1]
+
+
 def test_a_reload_shows_the_same(tmp_path: Path) -> None:
     at = session(tmp_path)
     assert at.upcoming(ADA).ahead == at.upcoming(ADA).ahead

@@ -1,4 +1,7 @@
 // Elements with properties and children. All data from the server becomes text.
+import { keep, kept } from "./local.js";
+
+export const narrow = window.matchMedia("(max-width: 56rem)"); // one column: controls are fixed below the text
 
 export function el(tag, properties = {}, ...children) {
   const made = Object.assign(document.createElement(tag), properties);
@@ -151,11 +154,27 @@ export function keysDialog(rows) {
   document.getElementById("keys").showModal();
 }
 
+// Instructions that are open until the reader folds them, which the browser stores under `name`.
+export function instructions(name, title, ...children) {
+  const box = el("details", { open: kept(name, true) }, el("summary", { textContent: title, onclick: () => keep(name, !box.open) }), ...children);
+  return box;
+}
+
+// Fold instructions after the first answer on a phone, where they take the place of the text. Returns whether they were open.
+export function foldOnPhone(name) {
+  const first = narrow.matches && kept(name) === null;
+  if (first) keep(name, false);
+  return first;
+}
+
 // The meaning of each grade, or the judge's instructions if they do not list meanings.
-export const meanings = (said, rubric, rules) =>
-  el("details", {}, el("summary", { textContent: said.rubric }),
+export const meanings = (said, rubric, rules, unsure) => {
+  const rows = [...[5, 4, 3, 2, 1].filter((grade) => rubric[grade]).map((grade) => [grade, rubric[grade]]), ...(unsure ? [["?", unsure]] : [])];
+  return instructions("rubric", said.rubric,
     rules ? el("div", { className: "text rules", textContent: rules, tabIndex: 0 }) : null,
-    el("dl", {}, ...[5, 4, 3, 2, 1].filter((grade) => rubric[grade]).flatMap((grade) => [el("dt", { textContent: String(grade) }), el("dd", { textContent: rubric[grade] })])));
+    el("dl", {}, ...rows.flatMap(([grade, text]) => [el("dt", { textContent: String(grade) }), el("dd", { textContent: text })])),
+    rules ? null : el("p", { className: "soft", textContent: said.between }));
+};
 
 // Copy a link; where a page without TLS has no clipboard, the older command does it.
 export async function copy(text) {

@@ -1,5 +1,5 @@
 // Which passages suffice together: the sets of a query are accepted, rejected, changed and added, one query at a time.
-import { clipTexts, el, focusHeading, keyed, passage } from "./el.js";
+import { clipTexts, el, focusHeading, keyed, narrow, passage } from "./el.js";
 import { keep, kept, tab } from "./local.js";
 
 const same = (one, other) => one.length === other.length && one.every((each) => other.includes(each));
@@ -8,7 +8,6 @@ export async function evidence(at) {
   const said = at.words();
   const drafts = `evidence.${at.me().who}`, consent = `evidence.seen.${at.me().who}`;
   const note = el("textarea", { id: "why-so", rows: 2, maxLength: 10000, oninput: save });
-  const narrow = window.matchMedia("(max-width: 56rem)");
   const later = JSON.parse(tab.get("evidence.later") || "[]"); // queries that were skipped in this tab
   const sent = []; // the annotator's decisions in this view: line, query and draft
   let wanted = kept("evidence.wanted", "open"), busy = false, since = 0;

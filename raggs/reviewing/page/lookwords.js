@@ -1,7 +1,7 @@
 // Texts of the view Look, by language. `sheet` has the texts of a query's sheet, which is English by default.
 export const WORDS = {
   en: {
-    seen: "This page shows grades of models, ranks and systems, so every label from this server is stored as not blind.", link: "Copy link", copied: "Link copied", themes: { auto: "System theme", light: "Light theme", dark: "Dark theme" }, grading: "Grade", run: "Run", search: "Search (/): words of the query, or an id", sort: "Order", tongue: "Language", kind: "Kind",
+    seen: "Annotators can see grades, ranks and systems here. So labels from this server do not count for checks of the judge.", link: "Copy link", copied: "Link copied", themes: { auto: "System theme", light: "Light theme", dark: "Dark theme" }, grading: "Grade", run: "Run", search: "Search (/): words of the query, or an id", sort: "Order", tongue: "Language", kind: "Kind",
     sorts: { id: "by id", doubt: "least certain order first", few: "fewest relevant passages first", holes: "most without a grade first" }, all: "all", questions: "Queries", count: (n, all) => (n === all ? `${all} queries` : `${n} of ${all} queries`),
     hint: "Choose a query to see what each system returned, and the best order of its passages. Press j for the first one.", help: "Keys", keysTitle: "Keys", close: "Close",
     keys: [["j", "next query"], ["k", "previous query"], ["o", "open the next passage"], ["/", "search"], ["↑ ↓", "move in the list of queries"], ["Enter", "open the query, passage or system"], ["Esc", "return to the list"], ["?", "show the keys"]], back: "All queries", earlier: "Previous", later: "Next", other: "Français",
@@ -9,7 +9,7 @@ export const WORDS = {
     offline: "The server does not answer.", refused: (why) => `Not shown: ${why}`, unknown: (id) => `This run has no query “${id}”. Choose one from the list.`, none: "No query matches.", sheet: null,
   },
   fr: {
-    seen: "On voit ici les notes, les rangs et les systèmes : toute note donnée sur ce serveur est enregistrée comme non aveugle.", grading: "Noter", link: "Copier le lien", copied: "Lien copié", themes: { auto: "Thème du système", light: "Thème clair", dark: "Thème sombre" }, run: "Run", search: "Chercher (/) : mots de la requête, ou identifiant", sort: "Ordre", tongue: "Langue", kind: "Type",
+    seen: "On voit ici les notes, les rangs et les systèmes. Les notes données sur ce serveur ne comptent donc pas pour le contrôle du juge.", grading: "Noter", link: "Copier le lien", copied: "Lien copié", themes: { auto: "Thème du système", light: "Thème clair", dark: "Thème sombre" }, run: "Run", search: "Chercher (/) : mots de la requête, ou identifiant", sort: "Ordre", tongue: "Langue", kind: "Type",
     sorts: { id: "par identifiant", doubt: "ordre le moins sûr d’abord", few: "le moins de bons passages d’abord", holes: "le plus de passages sans note d’abord" }, all: "toutes", questions: "Requêtes", count: (n, all) => (n === all ? `${all} requêtes` : `${n} requêtes sur ${all}`),
     hint: "Choisissez une requête : ce que chaque système a rendu, et le meilleur ordre de ses passages. La touche j ouvre la première.", help: "Touches", keysTitle: "Touches", close: "Fermer",
     keys: [["j", "requête suivante"], ["k", "requête précédente"], ["o", "ouvrir le passage suivant"], ["/", "chercher"], ["↑ ↓", "parcourir la liste"], ["Enter", "ouvrir la requête, le passage ou le système"], ["Esc", "revenir à la liste"], ["?", "montrer les touches"]], back: "Toutes les requêtes", earlier: "Précédente", later: "Suivante", other: "English",

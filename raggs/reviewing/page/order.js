@@ -1,5 +1,5 @@
 // Five passages in order, ties allowed: by keys, by tapping, or by dragging the rows of the list beside the texts.
-import { clipTexts, el, keyed, passage, start } from "./el.js";
+import { clipTexts, el, foldOnPhone, instructions, keyed, narrow, passage, start } from "./el.js";
 import { keep, kept } from "./local.js";
 
 const START = 6; // pixels that a pointer moves before it drags
@@ -11,8 +11,6 @@ export async function order(at) {
   const draft = `order.${at.me().who}`;
   let placed = restored(); // groups of ties, best first, of places on the page
   let past = []; // what was placed before each step
-  const narrow = window.matchMedia("(max-width: 56rem)"); // then the list is one line of numbers below the texts
-  let how = kept("how", !narrow.matches); // whether the instructions are open
   let whole = new Set(); // places of the passages that are shown in full
   let equal = false, busy = false, since = performance.now();
   const sent = []; // lines of one's own orders here
@@ -39,7 +37,7 @@ export async function order(at) {
     }
     at.box.replaceChildren(
       el("p", { className: "soft", textContent: said.ordered(found.done, found.left) }),
-      el("details", { className: "soft", open: how, ontoggle: (event) => { how = event.target.open; keep("how", how); } }, el("summary", { textContent: said.how }), el("p", { textContent: said.orderHow })),
+      instructions("how", said.how, el("p", { className: "soft", textContent: said.orderHow })),
       el("h1", { textContent: found.views[0].question, dir: "auto" }),
       el("div", { className: "beside ordering" }, el("div", {}, ...found.views.map(card)), tray()));
     clip();
@@ -253,7 +251,7 @@ export async function order(at) {
     if (missing) { at.trouble(said.notSent(said.toPlace(missing))); return; }
     const items = found.views.map((view) => view.item);
     const body = { shown: items, order: placed.map((each) => each.map((place) => items[place])), seconds: Math.round(performance.now() - since) / 1000 };
-    step("/api/order", body, () => sent.push(found.line));
+    step("/api/order", body, () => { sent.push(found.line); foldOnPhone("how"); });
   }
 
   // On a row or card that is not placed, Enter places it as a click does.

@@ -1,5 +1,5 @@
 // The page: annotator, views and keys, and the view that shows one passage at a time. All data from the server is text.
-import { copy, el, formatted, gradeButtons, keyed, keysDialog, marked, passageText, titled } from "./el.js";
+import { copy, el, foldOnPhone, formatted, gradeButtons, keyed, keysDialog, marked, meanings, narrow, passageText, titled } from "./el.js";
 import { durable, identify, keep, kept, setPlace, tab } from "./local.js";
 import { reveal } from "./reveal.js";
 import { VIEWS } from "./views.js";
@@ -18,6 +18,7 @@ const page = {
   view: "grade", keys: null, redraw: null, // the view that is shown, with its keys and how it is drawn again
   deck: [], // passages to grade; the first one is shown
   trail: [], at: 0, // passages that were shown in this tab, and the place of Back and Next in them
+  links: 0, // links to queries that were opened
   opened: false, // whether the passage was opened from the list of labels
   progress: null, queries: new Map(), since: 0, seen: 0, again: null, last: { grade: undefined, at: 0 }, active: Date.now(),
 };
@@ -67,16 +68,15 @@ function speak() {
   $("model").hidden = !page.about.reveal;
   labelled($("last"), said.undoLast, "u");
   $("mark").setAttribute("aria-pressed", String(page.marking));
-  const meanings = rubric(), entry = (tag, text) => el(tag, { textContent: text });
-  $("meanings").replaceChildren(
-    ...[5, 4, 3, 2, 1].filter((grade) => meanings[grade]).flatMap((grade) => [entry("dt", String(grade)), entry("dd", meanings[grade])]),
-    entry("dt", "?"), entry("dd", said.unsure),
-  );
-  $("rules").textContent = inLanguage(page.about.text) || "";
-  $("rules").hidden = !$("rules").textContent;
-  $("between").hidden = !$("rules").hidden;
+  explain();
   greet();
   standing();
+}
+
+// The meaning of each grade: beside the passage, or above it on a phone.
+function explain() {
+  $("rubric").replaceChildren(meanings(words(), rubric(), inLanguage(page.about.text), words().unsure));
+  if (narrow.matches) $("work").prepend($("rubric")); else $("work").lastElementChild.append($("rubric"));
 }
 
 function standing() {
@@ -140,8 +140,8 @@ function render() {
   $("given").hidden = !graded;
   $("given").textContent = graded ? said.already(entry.grade ?? "?") : "";
   $("grades").replaceChildren(...gradeButtons(said, rubric(), [1, 2, 3, 4, 5, null], give, graded ? entry.grade : undefined));
-  labelled($("next"), said.next, "j");
-  $("skip").hidden = graded;
+  $("skip").hidden = page.at < page.trail.length;
+  $("next").hidden = !$("skip").hidden;
   highlight();
   part(view);
   tell(`${asked === view.question ? "" : view.question} ${said.nextPassage}: ${view.title}`);
@@ -219,6 +219,7 @@ function give(grade) {
   draft(item, "");
   tell(words().given(grade === null ? "?" : grade));
   leave(entry);
+  if (foldOnPhone("rubric")) explain();
   if (page.opened) { page.opened = false; turn("own"); return; }
   render();
   standing();
@@ -236,7 +237,7 @@ function leave(entry) {
 
 function skip() {
   const entry = current();
-  if (!entry || $("work").hidden || entry.grade !== undefined) return;
+  if (!entry || $("work").hidden || $("skip").hidden) return;
   page.waiting.add("/api/skip", { ...me(), item: entry.view.item });
   leave(entry);
   render();
@@ -244,7 +245,7 @@ function skip() {
 }
 
 function next() {
-  if (page.at < page.trail.length) { page.at += 1; render(); } else skip();
+  if (page.at < page.trail.length) { page.at += 1; render(); } else if (current()) notice(words().noLater);
 }
 
 async function back() {
@@ -348,10 +349,18 @@ function arrived(who, step, answer) {
   if (empty) render();
 }
 
+// The passages that come next. An answer from before the latest grade or skip is out of date, so the page asks again.
+async function upcoming(query = null) {
+  for (;;) {
+    await page.waiting.idle();
+    const { last } = page.waiting, answer = await post("/api/next", { ...me(), query });
+    if (last === page.waiting.last) return answer;
+  }
+}
+
 async function fetchNext() {
   try {
-    await page.waiting.idle();
-    const answer = await post("/api/next", me());
+    const answer = await upcoming();
     trouble("");
     take(answer);
     render();
@@ -427,22 +436,28 @@ function openLabel(label) {
   render();
 }
 
-// A link to a query: its passages come first. The address is cleared, so that the same link works again.
+// A link to a query: its passages come first. The address is cleared, so that the same link works again. If another
+// link is opened meanwhile, the answer to the first one has no effect.
 async function go() {
   const asked = /^#question=(.*)$/s.exec(location.hash), name = location.hash.slice(1);
   if (!asked) { if (name in VIEWS && name !== page.view) turn(name); return; }
   let query = asked[1];
   try { query = decodeURIComponent(query); } catch { /* as it is */ }
+  const link = page.links += 1;
   await turn("grade");
   try {
-    await page.waiting.idle();
-    const answer = await post("/api/next", { ...me(), query });
+    const answer = await upcoming(query);
+    if (link !== page.links) return;
     page.deck = [];
     take(answer);
     page.at = page.trail.length;
     render();
     trouble("");
-  } catch (error) { if (!page.deck.length) await fetchNext(); fault(error); }
+  } catch (error) {
+    if (link !== page.links) return;
+    if (!page.deck.length) await fetchNext();
+    fault(error);
+  }
 }
 
 // --- keys ----------------------------------------------------------------------------------------------------------
@@ -505,7 +520,7 @@ $("mark").addEventListener("click", marking);
 $("help").addEventListener("click", help);
 $("link").addEventListener("click", (event) => { const entry = current(); if (entry) copyLink(event, entry.view.qid); });
 $("theme").addEventListener("click", () => { theme.turn(); $("theme").textContent = words().themes[theme.now]; });
-$("rubric").addEventListener("toggle", () => keep("rubric", $("rubric").open));
+narrow.addEventListener("change", explain);
 $("language").addEventListener("click", () => {
   page.language = page.language === "en" ? "fr" : "en";
   try { localStorage.setItem("raggs.language", page.language); } catch { /* storage is disabled */ }
@@ -577,7 +592,6 @@ async function start() {
   setPlace(page.about.place);
   page.tab = await identify();
   page.marking = kept("marking", false);
-  $("rubric").open = kept("rubric", !window.matchMedia("(max-width: 56rem)").matches);
   document.title = `raggs review: ${page.about.title}`;
   $("look").hidden = !page.about.look;
   const who = page.about.who || kept("who");

@@ -1,6 +1,6 @@
 // The view Agreement, and the list of views. All data from the server becomes text.
 import { decide } from "./decide.js";
-import { coded, copy, el } from "./el.js";
+import { coded, copy, el, narrow } from "./el.js";
 import { evidence } from "./evidence.js";
 import { order } from "./order.js";
 import { own } from "./own.js";
@@ -97,7 +97,7 @@ function people(said, rows, columns) {
   const means = here.map((place) => said.columnsMean[place]).filter(Boolean);
   const head = here.map((place) => said.columns[place]), cell = (value) => (typeof value === "number" ? decimal(value) : value);
   const lines = [head, ...rows.map((each) => here.map((place) => cell(columns[place](each))))];
-  const upright = rows.length <= MOST_COLUMNS && window.matchMedia("(max-width: 56rem)").matches;
+  const upright = rows.length <= MOST_COLUMNS && narrow.matches;
   const [first, ...rest] = upright ? head.map((_, place) => lines.map((line) => line[place])) : lines;
   return [
     table(said.people, first, rest),
