@@ -79,7 +79,7 @@ def test_lines_say_how_many_why_and_how_far_both_agree() -> None:
     assert told[0] == (
         "cascade: the good judge graded 18 of 108 passages (17%: 8 because of their cheap grade, 10 at random)"
     )
-    assert told[1] == "cascade: the good judge changed the grade of 2 of them (11%)"
+    assert told[1] == "cascade: the good judge changed 2 of 18 cheap grades (11%)"
     assert told[2].startswith("cascade: agreement by cheap grade: 100% of the 1s (72% to 100%), 75% of the 4s")
     assert told[3] == (
         "cascade: of 10 sent at random, 0 have grade 3 or higher. "

@@ -234,7 +234,7 @@ def pools_of(bench: Bench, run: RunConfig, count: int, size: int) -> list[QueryP
     if not found:
         raise PrerequisiteError(
             f"no pool has at least {MIN_POOL_PASSAGES} passages",
-            remedy="create pools: raggs run --config raggs.yaml --to judge",
+            remedy="create pools of this size: raggs run --config raggs.yaml --to judge",
         )
     return sorted(found, key=lambda pool: pool.query.qid)
 

@@ -65,7 +65,8 @@ def cascade_words(found: CascadeHealth | None) -> Iterator[tuple[str, bool]]:
         )
     if overruled.total:
         yield (
-            f"cascade: the good judge changed the grade of {overruled.count:,} of them ({overruled.rate:.0%})",
+            f"cascade: the good judge changed {overruled.count:,} of {plural(overruled.total, 'cheap grade')} "
+            f"({overruled.rate:.0%})",
             False,
         )
     if agree := ", ".join(
