@@ -81,7 +81,7 @@ AnchoredPath = Annotated[Path, AfterValidator(_anchor)]
 # A prompt's name, or the path of a Markdown file. Components that use the prompt add its text to their causes.
 PromptName = Annotated[str, AfterValidator(_anchor_prompt), EFFORT]
 InputPath = Annotated[Path, AfterValidator(_anchor), INPUT]
-# The path of an input file that runs before this setting lack. Without it, a run has the results of earlier runs.
+# The path of an input file, for a setting that older runs do not have. If it is not set, results are as in those runs.
 AddedInputPath = Annotated[Annotated[Path, AfterValidator(_anchor)] | None, INPUT, ADDED_LATER]
 # The path of a corpus. The corpus adds a hash of its content to the causes, so that it is hashed only once.
 SourcePath = Annotated[Path, AfterValidator(_anchor), EFFORT]
@@ -251,7 +251,7 @@ def http_address(text: str) -> str:
     """Return `text` if it is a valid address of an HTTP server.
 
     Raises:
-        ValueError: the protocol is not HTTP, the host is missing, or the port is invalid.
+        ValueError: the protocol is not HTTP, the host is missing, the port is invalid, or a character is not allowed.
     """
     try:
         parts = urlsplit(text)

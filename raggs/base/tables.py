@@ -155,7 +155,7 @@ def resolve_columns(
         The position of the column by role; roles without a column are omitted.
 
     Raises:
-        DataError: two columns have the same meaning.
+        DataError: two columns have the same meaning, or a column `text` can be that of the query or of the passage.
     """
     keys = [fold_column_name(name) for name in names]
     found: dict[str, int] = {}

@@ -1,7 +1,7 @@
 """Unicode cleaning, helpers for texts and names, and token counts.
 
-The vocabularies cl100k and o200k are part of litellm's package, so no network is needed. Models differ by a few per
-cent. If a vocabulary cannot be read, `estimate` replaces it with a conservative value.
+The vocabularies cl100k and o200k are part of litellm's package, so no network is needed. The counts of other
+vocabularies differ by a few per cent. If a vocabulary cannot be read, `estimate` replaces it with a conservative value.
 """
 
 from __future__ import annotations
@@ -265,7 +265,7 @@ EM_OF = {letter: wide for wide, letters in EM_WIDTHS.items() for letter in lette
 
 
 def text_width(words: str, size: float = FIGURE_TEXT_SIZE) -> float:
-    """Return an upper bound of the width of a text in usual fonts."""
+    """Return an upper bound of the width of a text in usual fonts, in the unit of `size`."""
     return size * sum(EM_OF.get(letter) or _em(letter) for letter in escape_controls(words))
 
 
@@ -285,7 +285,7 @@ def fit(words: str, room: float, size: float = FIGURE_TEXT_SIZE) -> str:
 
 
 def wrap(words: str, room: float, size: float = FIGURE_TEXT_SIZE) -> list[str]:
-    """Return the lines of a text that is at most `room` wide; a longer word is shortened."""
+    """Return a text in lines of at most the width `room`; a wider word is shortened."""
     lines: list[str] = []
     for word in escape_controls(words).split():
         if lines and text_width(f"{lines[-1]} {word}", size) <= room:
@@ -296,7 +296,7 @@ def wrap(words: str, room: float, size: float = FIGURE_TEXT_SIZE) -> list[str]:
 
 
 def shortened(words: str, letters: int) -> str:
-    """Return the text. If it is too long, its middle is replaced by an ellipsis."""
+    """Return the text; if it has more than `letters` characters, an ellipsis replaces its middle."""
     if len(words) <= letters:
         return words
     head = (letters - 1) * 2 // 3

@@ -62,7 +62,7 @@ def show_cuts(corpus: CutCorpus, file: str | None = None) -> ChunkView:
         file: name, id or path of one file, or the end of its path; None for all files.
 
     Raises:
-        NotFoundError: the folder or the file does not exist.
+        NotFoundError: the folder does not exist, or `file` matches no file or several files.
         DataError: a file is not UTF-8.
     """
     read = {each.source: each for each in corpus.documents()}

@@ -280,7 +280,7 @@ def environment_for(config: Path) -> Mapping[str, str]:
     """Return the environment variables of the process and those of the `.env` next to a configuration.
 
     Keys and other `PROVIDER_VARIABLES` of the `.env` are also added to the environment of the process. Other variables
-    have an effect only if they start with `PREFIX` or the YAML uses them as `${NAME}`; the rest is named in a warning.
+    have an effect only if they start with `PREFIX` or the YAML uses them as `${NAME}`. A warning lists ignored ones.
 
     Raises:
         ConfigError: the `.env` cannot be read.

@@ -47,7 +47,7 @@ class ReviewerAgreement(Frozen):
     Attributes:
         graded, unsure: number of valid labels with and without a grade.
         mean: mean grade.
-        lenient: mean difference to the grades of others on the same passages; null without others.
+        lenient: mean of the annotator's grades minus those of others on the same passages; null without others.
         again, same: number of repeated passages, and of those with the same grade.
         drift: mean of the second grades minus the first; null without repetitions.
     """

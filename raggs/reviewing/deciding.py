@@ -80,7 +80,7 @@ class DisputeWeights:
     """Importance of disputes.
 
     Attributes:
-        told: sentence on how importance is measured, or why not by verdicts.
+        told: sentence on how importance is measured, or why verdicts are not used.
         impact: whether importance is the effect on comparisons.
         worth: importance by item, at least 0.
         why: comparison with the largest effect, by item.

@@ -82,7 +82,7 @@ class EvidenceTask(Frozen):
 
     Attributes:
         line: line that was just stored.
-        done, left: numbers of queries that the annotator has decided, and has not.
+        done, left: numbers of queries that the annotator has decided or that are adjudicated, and of the others.
         differ: number of queries with differing sets of annotators.
         unblinds: number of passages that the annotator may still have to grade without seeing other grades. If it is
             not 0, the query is not shown.

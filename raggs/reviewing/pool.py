@@ -91,7 +91,7 @@ class ReviewPool:
         """Return `count` randomly drawn items with equal known probability; samples with the same seed are nested.
 
         Raises:
-            UsageError: there are fewer items.
+            UsageError: `count` is below 1 or above the number of items.
         """
         total = len(self.items)
         if not 1 <= count <= total:

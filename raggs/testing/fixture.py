@@ -36,8 +36,9 @@ class CheckRequest:
         given: the golden set and the systems.
         measures: the measures; the first one determines the worst questions.
         at_least, at_most: limits of means, one for every measure or a mapping by measure.
-        before: an earlier eval.json. A measure fails if its mean has decreased by more than `drop`, or significantly.
-        drop: allowed decrease of a mean since `before`.
+        before: an earlier eval.json. A measure fails if its mean is worse by more than `drop`, or by a significant and
+            not negligible difference.
+        drop: allowed loss of a mean since `before`.
         seed: random seed of the bootstrap.
         inconclusive: whether the check fails if unjudged passages could reverse the outcome of a limit or comparison.
     """
@@ -203,7 +204,8 @@ class GoldenFixture:
             at_least: minimum of the mean, one for every measure or a mapping by measure.
             at_most: maximum of the mean, in the same forms; for measures where lower is better.
             not_worse_than: an earlier eval.json, relative to pytest's root directory.
-            max_drop: allowed decrease of a mean since `not_worse_than`; a significant decrease of any size fails.
+            max_drop: allowed loss of a mean since `not_worse_than`. A smaller loss also fails if it is significant and
+                not negligible.
             if_inconclusive: whether the test should "fail", or "pass" with a warning, if unjudged passages could
                 reverse an outcome.
             queries: texts of the questions, if the golden set does not contain them.

@@ -299,9 +299,8 @@ class DepthDiagnosis(Diagnosis[DepthFindings]):
         judged = len(set(bench.judgments.qrels.qids) & bench.queries.keys())
         if judged < MIN_JUDGED_QUERIES:
             raise DataError(
-                f"has {plural(judged, 'judged query')}; half are used to fit and half to evaluate, so it needs "
-                "at least "
-                f"{MIN_JUDGED_QUERIES}",
+                f"has {plural(judged, 'judged query')}; half are used to fit and half to evaluate, so the "
+                f"diagnosis needs at least {MIN_JUDGED_QUERIES}",
                 where=bench.golden.source,
                 remedy="judge more queries; raggs questions generates them",
             )
@@ -331,7 +330,7 @@ class DepthDiagnosis(Diagnosis[DepthFindings]):
         rows = defined(whole)
         if len(rows) < MIN_JUDGED_QUERIES:
             raise DataError(
-                f"{depths.measures()[0]} is defined for only {plural(len(rows), 'query')}; it needs at least "
+                f"{depths.measures()[0]} is defined for only {plural(len(rows), 'query')}; the diagnosis needs at least "
                 f"{MIN_JUDGED_QUERIES}",
                 where=bench.golden.source,
                 remedy="judge more queries",

@@ -11,6 +11,7 @@ raggs has not reproduced them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from raggs.base.document import (
     Column,
@@ -74,6 +75,7 @@ def targets(languages: tuple[str, ...]) -> tuple[TargetPart, ...]:
 
 PUBLISHED = Legend("published", "published results of the study that this diagnosis follows (other models and queries)")
 INTERVAL_LEGEND = Legend("[ ]", "95% confidence interval over queries (paired bootstrap)")
+LOST_LEGEND = Legend("lost", "value with noise minus value without noise; negative: noise reduces the measure")
 REGAINED_LEGEND = Legend(
     "back", "share of the loss that the rewriter recovers; – if the noise has no significant effect"
 )
@@ -120,7 +122,8 @@ def _search_sections(found: NoiseFindings) -> Iterator[Section]:
         columns += [beside(f"gained by {name}", "signed", "gained", name)]
         columns += [beside(f"recovered by {name}", "share", "regained", name)]
     noisy = [part for part in found.ends if part.level and part.rewriter == NO_REWRITER]
-    yield Section("Retrieval with noise", (told,), table_of(noisy, *columns), (), (INTERVAL_LEGEND, REGAINED_LEGEND))
+    terms = (INTERVAL_LEGEND, LOST_LEGEND, *([replace(REGAINED_LEGEND, sign="recovered")] if tried else []))
+    yield Section("Retrieval with noise", (told,), table_of(noisy, *columns), (), terms)
     if tried:
         parts = [part for part in found.ends if part.level == 0 and part.rewriter != NO_REWRITER]
         worse = [part for part in parts if part.change.high is not None and part.change.high < 0]
@@ -202,7 +205,7 @@ def verdict(cosines: Sequence[LevelPart], ends: Sequence[NoiseEndToEndPart], unt
 
 
 def _deciding(ends: Sequence[NoiseEndToEndPart]) -> tuple[int, str, str, list[NoiseEndToEndPart]]:
-    """Return level, measure and system of the searches that decide, and their results."""
+    """Return level, measure and system of the searches that the verdict is about, and their results."""
     level, measure, system = (max(part.level for part in ends), ends[0].measure, _system(ends)) if ends else (0, "", "")
     parts = [part for part in ends if (part.system, part.level, part.measure) == (system, level, measure)]
     return level, measure, system, parts
@@ -214,7 +217,7 @@ def _loss_of(parts: Sequence[NoiseEndToEndPart]) -> MeanPart:
 
 
 def best_rewriter(parts: Iterable[tuple[str, Number]]) -> str | None:
-    """Return the rewriter with the highest mean, or None if no rewriter was tested."""
+    """Return the rewriter with the highest mean; None if no rewriter was tested or none has a value."""
     sums: dict[str, list[float]] = {}
     for name, value in parts:
         if name != NO_REWRITER and value is not None:
@@ -379,7 +382,7 @@ class NoiseDiagnosis(Diagnosis[NoiseFindings]):
         return (_cosines(found), *_search_sections(found), *_shuffles(found), examples)
 
     def key_figure(self, found: NoiseFindings) -> KeyFigure | None:
-        """Return the change of the first measure by the strongest noise; None if nothing was searched."""
+        """Return the change of the first measure by the strongest noise; None if it is unknown."""
         level, measure, system, parts = _deciding(found.ends)
         lost = _loss_of(parts)
         label = f"change of {measure} of {system} search by noise of level {level}"

@@ -58,7 +58,9 @@ class NoiseDiagnosisConfig(DiagnosisConfig):
         LANGUAGES, min_length=1, description="languages of the queries"
     )
     levels: tuple[int, ...] = Field(
-        NOISE_LEVELS, min_length=1, description="noise levels (0 to 4) that are compared by cosine"
+        NOISE_LEVELS,
+        min_length=1,
+        description="noise levels (0 to 4) that are compared by cosine; 0 (no noise) is always included",
     )
     noises: tuple[NoiseSpec, ...] = Field(
         ALL, validate_default=True, min_length=1, description="kinds of noise that are added"
@@ -78,7 +80,7 @@ class NoiseDiagnosisConfig(DiagnosisConfig):
         True, description="also search with the golden set's queries after adding noise"
     )
     searched: Annotated[tuple[int, ...], Flag(("--searched-level",))] = Field(
-        (0, 2, 4), min_length=1, description="noise levels used for search"
+        (0, 2, 4), min_length=1, description="noise levels used for search; 0 (no noise) is always included"
     )
     depth: int = Field(50, ge=10, le=1000, description="number of passages per list")
     cutoffs: Annotated[tuple[int, ...], Flag(value="K")] = Field(
@@ -127,7 +129,9 @@ class LevelPart(ReportPart):
     level: Annotated[int, Column("level")]
     rewriter: Annotated[str, Column("rewriter")]
     cosine: Annotated[MeanPart, Column("cosine", "score")]
-    change: MeanPart = Field(description="paired difference from level 0 without rewriting")
+    change: MeanPart = Field(
+        description="value minus that at level 0 without rewriting, paired; negative: less similar"
+    )
     percent: Number = Field(description="difference from level 0 as a percentage of the mean at level 0")
     regained: Annotated[MeanPart, Column("back", "share")] = Field(
         description="share of the loss that rewriting recovers; null if there is no rewriting or no significant loss"
@@ -168,10 +172,10 @@ class NoiseEndToEndPart(ReportPart):
     questions: int = Field(description="number of queries for which the metric is defined")
     mean: Annotated[MeanPart, Column("with noise", "score")]
     change: Annotated[MeanPart, Column("change", "signed")] = Field(
-        description="paired difference from the unchanged queries"
+        description="value minus that of the unchanged queries, paired; negative: worse"
     )
     gained: MeanPart = Field(
-        description="paired difference from the same noise without rewriting; null if there is no rewriting"
+        description="value minus that with the same noise without rewriting, paired; null if there is no rewriting"
     )
     regained: MeanPart = Field(
         description="share of the loss that rewriting recovers; null if there is no rewriting or no significant loss"

@@ -528,7 +528,7 @@ def _reasons(best: ComparisonPart, report: EvalReport) -> Iterator[str]:
 
 
 def _disadvantage(best: ComparisonPart, report: EvalReport) -> str:
-    """Return whether the better system has significantly more misleading passages, which the metric may ignore."""
+    """Return a sentence if the better system has significantly more misleading passages; otherwise an empty text."""
     for part in report.comparisons:
         same = (part.system, part.baseline, part.verdict) == (best.system, best.baseline, "worse")
         if same and parse_measure(part.measure).measure.NAME == "harm":

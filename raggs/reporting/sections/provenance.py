@@ -219,7 +219,7 @@ class GoldenSectionPart(ReportPart):
 
     Attributes:
         answer: whether the labels can be used; empty if the judge was not compared with human labels.
-        step: command that improves this; None if there is none.
+        step: command that collects more human labels, if `answer` is not conclusive; otherwise None.
         headline: size of the set, and how rare relevant passages are; empty without labels.
         mix: shares of the grades, best first.
         shades: colour class of each segment.
