@@ -150,7 +150,8 @@ def test_too_few_questions_are_a_sentence(helped: Any, tmp_path: Path) -> None:
     labels = (helped[0].folder / "qrels.txt").read_text().splitlines(keepends=True)
     (tmp_path / "few.txt").write_text("".join(line for line in labels if line < "q30"))
     with pytest.raises(
-        DataError, match="has 30 judged queries; half are used to fit and half to evaluate, so it needs at least 40"
+        DataError,
+        match="has 30 judged queries; half are used to fit and half to evaluate, so the diagnosis needs at least 40",
     ):
         ask(helped[0].folder, {}, tmp_path / "few.txt")
 

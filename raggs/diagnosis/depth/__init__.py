@@ -330,8 +330,8 @@ class DepthDiagnosis(Diagnosis[DepthFindings]):
         rows = defined(whole)
         if len(rows) < MIN_JUDGED_QUERIES:
             raise DataError(
-                f"{depths.measures()[0]} is defined for only {plural(len(rows), 'query')}; the diagnosis needs at least "
-                f"{MIN_JUDGED_QUERIES}",
+                f"{depths.measures()[0]} is defined for only {plural(len(rows), 'query')}; the diagnosis needs "
+                f"at least {MIN_JUDGED_QUERIES}",
                 where=bench.golden.source,
                 remedy="judge more queries",
             )
