@@ -170,7 +170,5 @@ def _cost(cost: object, path: Path, line: int) -> float | None:
     if cost is None:
         return None
     if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost < math.inf:
-        raise DataError(
-            f"{COST_KEY} is not a number of at least 0, in USD", where=path, line=line, remedy="correct it, or omit it"
-        )
+        raise DataError(f"{COST_KEY} is not a number of at least 0, in USD", where=path, line=line, remedy="correct it")
     return float(cost)

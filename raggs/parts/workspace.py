@@ -436,7 +436,7 @@ class Workspace:
 
     @property
     def pieces_found(self) -> int:
-        """Number of vectors that chunkers found in the cache."""
+        """Number of vectors that chunkers found in the cache or in memory."""
         return sum(each.found for each in self._lending.values())
 
     def _unpaid(self, spec: EmbedderConfig) -> Embedder:
@@ -478,7 +478,7 @@ class Workspace:
         Args:
             queries: ids of all queries that may be searched for.
             embedder: embedder of these queries.
-            by_text: whether passage vectors are also cached by text, because other corpora contain the same texts.
+            by_text: whether passage vectors are also cached by text, for other corpora that contain the same texts.
         """
         context = RetrieverContext(
             passages=passages,

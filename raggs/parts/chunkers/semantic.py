@@ -112,7 +112,8 @@ class SemanticChunker(EmbeddingChunker):
         )
         fit: Literal["each", "largest", "mean"] = Field(
             "each",
-            description="meaning of `max_size`: limit of each chunk, of the document's largest chunk, or of the mean",
+            description="each: long chunks are split again; largest, mean: one threshold per document, so that the "
+            "largest chunk fits, or the mean length is about `max_size`",
         )
         window: int | None = Field(
             None,

@@ -7,8 +7,8 @@ For plain text, Markdown and rst, this is the file's content. With ``breadcrumb:
 prepended to the passage's text. Front matter is in no passage.
 
 Without a configured chunker, Markdown, HTML and rst are split at their headings. Plain text and PDF have no headings,
-so whole paragraphs are packed. By default, a passage's title is the path of headings above it, after the title in the
-front matter. If both are missing, it is the page title of an HTML file, or the file's path below the folder.
+so whole paragraphs are packed. By default, a passage's title is the path of headings above it, starting with the title
+in the front matter. If both are missing, it is the page title of an HTML file, or the file's path below the folder.
 
 Selection of files: hidden files and folders (leading dot) are always skipped. Symbolic links are skipped by default. If
 the settings allow them, raggs follows them, except links back to a parent folder. Without patterns, all files with a

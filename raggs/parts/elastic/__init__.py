@@ -42,8 +42,7 @@ class IndexPlace(Settings):
         parts = urlsplit(http_address(url))
         if parts.username is not None or parts.password is not None or parts.query:
             raise ValueError(
-                "the address must not contain credentials or a query string; set ELASTIC_API_KEY or "
-                "ELASTIC_PASSWORD instead"
+                "the address must not contain credentials or a query; set ELASTIC_API_KEY or ELASTIC_PASSWORD"
             )
         return url.rstrip("/")
 

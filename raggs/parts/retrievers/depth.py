@@ -46,8 +46,7 @@ class RoutingThresholds(Settings):
         None,
         ge=0,
         le=1,
-        description="search deep if the entropy of the softmax of the reranker's scores, as a share of its maximum, is "
-        "at least this value",
+        description="search deep if the normalised entropy of the softmax of the reranker's scores is at least this value",
     )
     rewrite: float | None = Field(
         None, ge=0, le=2, description="search deep if 1 - cosine(query, rewrite) is at least this value"

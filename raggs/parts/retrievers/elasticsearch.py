@@ -44,7 +44,7 @@ class ElasticsearchRetriever(Retriever):
             None,
             ge=1,
             le=MAX_RESULTS,
-            description="kNN candidates per shard, at least k + 100; null: 4 times k, and at least 200",
+            description="kNN candidates per shard, raised to at least k + 100; null: 4 times k, and at least 200",
         )
         query_template: Mapping[str, Any] | None = Field(
             None, description='Elasticsearch query to use for words, with "{query}" as placeholder; null: a match query'
@@ -80,6 +80,10 @@ class ElasticsearchRetriever(Retriever):
         if config.mode != "bm25":
             self._check_vectors(index)
         return index
+
+    @classmethod
+    def needs_vectors(cls, config: RetrieverConfig) -> bool:
+        return isinstance(config, cls.Config) and config.by_vectors
 
     @classmethod
     def reads(cls, config: RetrieverConfig) -> ScoreSource | None:

@@ -26,6 +26,12 @@ def search(context, source, *queries, **options):
 # --- modes ---
 
 
+@pytest.mark.parametrize(("mode", "vectors"), [("bm25", False), ("knn", True), ("hybrid", True)])
+def test_an_embedder_is_needed_for_vectors_only(mode, vectors):
+    config = ElasticsearchRetriever.Config(index="texts", mode=mode)
+    assert ElasticsearchRetriever.needs_vectors(config) == vectors
+
+
 def test_knn_scores_are_cosines_from_0_to_1(context, elastic_texts, ask):
     (hits,) = search(context, elastic_texts, ask("a cat and a wing"), mode="knn")
     near = pytest.approx((1 + 0.5**0.5) / 2)
