@@ -44,8 +44,7 @@ class MeasuredConfig(ChunkerConfig):
         None, description="path of a tokenizer.json whose tokens are the unit; null: `unit` applies"
     )
     special_tokens: bool = Field(
-        False,
-        description="count the special tokens that the tokenizer adds at the ends of each piece",
+        False, description="count the special tokens that the tokenizer adds at the ends of each piece"
     )
 
 

@@ -112,11 +112,7 @@ class Loader:
         notes = {**self.notes(), LOADING: True}
         return {
             "settings": {"number_of_shards": self._settings.shards, "number_of_replicas": self._settings.replicas},
-            "mappings": {
-                "dynamic": "strict",
-                "_meta": {META: notes},
-                "properties": properties,
-            },
+            "mappings": {"dynamic": "strict", "_meta": {META: notes}, "properties": properties},
         }
 
     def standing(self) -> IndexState:

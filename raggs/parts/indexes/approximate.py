@@ -507,9 +507,7 @@ class IvfIndex(ApproximateIndex):
         )
         nprobe: int = Field(16, ge=1, le=1_000_000, description="lists read per query")
         pq: int | None = Field(
-            None,
-            ge=1,
-            description="4-bit codes per vector, a divisor of dims; null: float32 vectors",
+            None, ge=1, description="4-bit codes per vector, a divisor of dims; null: float32 vectors"
         )
         reorder: int = Field(
             10, ge=0, le=10_000,

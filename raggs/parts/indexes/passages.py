@@ -118,12 +118,7 @@ def ingest(connection: sqlite3.Connection, source: Iterable[Passage], progress: 
         raise DataError("the corpus is empty", remedy="use a corpus with at least one passage")
     if progress is not None:
         progress("passages", count, count)
-    return {
-        "content_hash": digest.hexdigest(),
-        "count": str(count),
-        "cleaned": str(cleaned),
-        "folded": str(folded),
-    }
+    return {"content_hash": digest.hexdigest(), "count": str(count), "cleaned": str(cleaned), "folded": str(folded)}
 
 
 def _duplicate(connection: sqlite3.Connection, doc_id: str, position: int) -> DataError:

@@ -241,19 +241,7 @@ NEGATIONS = (
     *("cannot", "hardly", "neither", "never", "nobody", "none", "nothing", "nowhere", "unless", "without"),
     *("aucun", "aucune", "guère", "jamais", "nulle", "personne", "rien", "sans", "sauf"),
 )
-KEYBOARD_NEIGHBOURS = {
-    "a": "s",
-    "e": "r",
-    "i": "o",
-    "o": "p",
-    "u": "y",
-    "t": "r",
-    "n": "b",
-    "m": "n",
-    "s": "d",
-    "l": "k",
-    "r": "t",
-}
+KEYBOARD_NEIGHBOURS = dict(zip("aeioutnmslr", "sropyrbndkt", strict=True))
 
 
 class TypingErrors(Noise):

@@ -32,12 +32,7 @@ class Bm25Retriever(Retriever):
         k1: float = Field(
             1.2, ge=0, description="saturation of term frequency; at lower values, repeated words count less"
         )
-        b: float = Field(
-            0.75,
-            ge=0,
-            le=1,
-            description="length normalisation, from 0 (none) to 1 (full)",
-        )
+        b: float = Field(0.75, ge=0, le=1, description="length normalisation, from 0 (none) to 1 (full)")
         language: str = Field("auto", description="ISO 639-1 code of stemmer and stop words; auto: detected")
 
         @field_validator("language")

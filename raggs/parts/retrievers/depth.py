@@ -46,7 +46,7 @@ class RoutingThresholds(Settings):
         None,
         ge=0,
         le=1,
-        description="search deep if the normalised entropy of the softmax of the reranker's scores is at least this value",
+        description="search deep if the normalised entropy of the reranker's scores (softmax) is at least this value",
     )
     rewrite: float | None = Field(
         None, ge=0, le=2, description="search deep if 1 - cosine(query, rewrite) is at least this value"
