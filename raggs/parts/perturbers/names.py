@@ -31,7 +31,7 @@ MAX_NAME_DRAWS = 50  # attempts to find an unused name in a corpus
 
 
 class EditDistanceNearMiss(Perturber):
-    """Replaces each wrong author by the right name with one, two or three letters substituted."""
+    """Replaces each wrong author by the right name with some letters substituted (default: 1 to 3)."""
 
     FAMILY = "identity"
     TITLE = "similar names"
