@@ -78,7 +78,7 @@ def export(
     """Export the golden set for another tool.
 
     Data that the format cannot represent is reported, and listed in the provenance file next to the data.
-    `raggs eval -g DIR` reads exports in all formats except promptfoo and training data.
+    `raggs eval -g DIR` reads exports in all formats except training data.
 
     \b
     Examples:
