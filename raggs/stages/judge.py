@@ -158,7 +158,10 @@ class JudgeGate(Settings):
         None, ge=0, le=1, description="minimum share of hidden control items (canaries) that pass"
     )
     flips: float | None = Field(
-        None, ge=0, le=1, description="maximum share of passage pairs whose order changes when they are shown again"
+        None,
+        ge=0,
+        le=1,
+        description="maximum share of close passage pairs whose order changes when they are shown again; random: 0.5",
     )
     position_bias: float | None = Field(None, ge=0, description="maximum position bias, in grades")
     kappa: float | None = Field(

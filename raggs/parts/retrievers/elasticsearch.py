@@ -47,7 +47,9 @@ class ElasticsearchRetriever(Retriever):
             description="kNN candidates per shard, raised to at least k + 100; null: 4 times k, and at least 200",
         )
         query_template: Mapping[str, Any] | None = Field(
-            None, description='Elasticsearch query to use for words, with "{query}" as placeholder; null: a match query'
+            None,
+            description='Elasticsearch query to use for words, with "{query}" as placeholder; null: the words of the '
+            "query in title and text",
         )
 
         @property
