@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from raggs.base import __version__
-from raggs.base.document import GLOSSARY, Table
+from raggs.base.document import Table
 from raggs.base.text import COMMANDS, escape_controls, plural
 from raggs.evaluation.models import ReportPart
 from raggs.golden.views import QuestionSheet, SheetPassage
@@ -198,7 +198,6 @@ def report_page(facts: ReportFacts) -> str:
         summaries=sum(kind.NAME in SUMMARIES for kind in shown),
         terms=linking.used,
         texts=facts.texts,
-        glossary=GLOSSARY,
     )
 
 

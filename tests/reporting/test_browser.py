@@ -293,6 +293,59 @@ def test_queries_are_filtered_by_their_loss(browser: Any, tmp_path: Path) -> Non
     window.context.close()
 
 
+def test_queries_beyond_the_drawn_rows_are_reached_in_the_order_of_the_table(browser: Any, tmp_path: Path) -> None:
+    pdfium = pytest.importorskip("pypdfium2")
+    project = make_project(tmp_path, queries=45, corpus=30, rank={"top": 3, "max_calls": 3})
+    folder = run_config(load_config(project.config)).store.folder
+    out = write_report_page(ReportRequest(folder, out=tmp_path / "report.html"))
+    window = Window(browser, out.as_uri(), offline=True, viewport={"width": 390, "height": 800})
+    found = window.page
+    rows = found.locator("#questions-table tbody a")
+    texts = [page.get_textpage().get_text_range() for page in pdfium.PdfDocument(found.pdf(format="A4"))]
+    assert "The first 40 of 45 rows are printed." in " ".join(texts)
+    found.locator("#questions-table").get_by_role("button", name="best − worst").click()
+    ids = rows.all_inner_texts()
+    rows.first.click()
+    window.told("#questions-id", ids[0])
+    found.locator("#questions-next").click()
+    window.told("#questions-id", ids[1])
+    found.wait_for_function("document.querySelector('nav a[aria-current]')?.textContent === 'Queries'")
+    box = found.locator("nav a[aria-current]").bounding_box()
+    assert box["x"] >= 0 and box["x"] + box["width"] <= 390, "the current section is in view in the navigation"
+    window.press("Escape", *["j"] * 44)
+    assert rows.count() == 45
+    assert found.evaluate("document.activeElement.textContent") == rows.last.inner_text()
+    assert window.unharmed(), window.complaints
+    window.context.close()
+
+
+def test_a_query_opens_with_the_chosen_system_and_its_best_and_worst_ones_can_be_compared(
+    browser: Any, tmp_path: Path
+) -> None:
+    project = make_project(tmp_path, queries=12, corpus=30, rank={"top": 3, "max_calls": 3})
+    folder = run_config(load_config(project.config)).store.folder
+    out = write_report_page(ReportRequest(folder, out=tmp_path / "report.html"))
+    window = Window(browser, out.as_uri(), offline=True)
+    found = window.page
+    names = found.locator("#losses-system option").all_inner_texts()
+    for name in names:
+        found.locator("#losses-system").select_option(label=name)
+        found.locator("#losses-table tbody a").first.click()
+        found.locator("#questions-one").wait_for()
+        chosen = found.locator("#questions-compare select")
+        assert name in [chosen.nth(place).input_value() for place in (0, 1)]
+    compare = found.get_by_role("button", name="Compare these two")
+    while not compare.is_visible():
+        found.locator("#questions-next").click(timeout=2_000)
+    said = compare.locator("xpath=..").inner_text()
+    compare.click()
+    best, worst = (chosen.nth(place).input_value() for place in (0, 1))
+    assert f"Highest score on this query: {best} (" in said and f"Lowest: {worst} (" in said
+    assert found.locator("#questions-compare .say").inner_text().startswith(f"{best} scores ")
+    assert window.unharmed(), window.complaints
+    window.context.close()
+
+
 def test_a_report_without_texts_holds_no_word_of_a_passage(run: Path, page: Path, tmp_path: Path) -> None:
     silent = write_report_page(ReportRequest(run, texts=False, out=tmp_path / "silent.html"))
     assert SECRET.encode() not in silent.read_bytes()

@@ -96,10 +96,11 @@ def test_the_section_has_a_bar_of_grades_and_every_table(run: OpenedRun) -> None
     assert part is not None
     assert [piece.text for piece in part.mix] == [f"{n} ({n / 5:.0%})" for n in (1, 1, 1, 1, 1)]
     titles = [section.title for section in part.sections]
-    assert titles == ["Label mix", "Pools", "Contributions of retrievers", "Overlap"]
+    assert titles == ["Labels per query", "Pool sizes", "Contributions of retrievers", "Overlap of retrievers"]
     assert [section.title for section in part.agreement] == ["Is the judge valid?"]
     assert part.headline == "2 queries with 2 labels each on average; 40% of labels are relevant (4 or 5)."
     assert part.answer == ""
+    assert part.unchecked == "The judge was not compared with human labels."
     assert "1 query without a relevant passage: their recall is always 0" in " ".join(part.sections[0].sentences)
 
 
@@ -115,7 +116,7 @@ def test_the_answer_comes_first(run: OpenedRun, answer: str, more: int | None, s
 
 def test_of_labels_alone_the_mix_is_told_and_of_questions_alone_nothing(tmp_path: Path) -> None:
     part = GoldenSection().data(facts())
-    assert part is not None and [section.title for section in part.sections] == ["Label mix"]
+    assert part is not None and [section.title for section in part.sections] == ["Labels per query"]
 
 
 def test_where_nothing_is_graded_yet_nothing_is_said_to_be_relevant(run: OpenedRun) -> None:
@@ -134,6 +135,6 @@ def test_the_grades_of_judge_and_annotators_are_a_coloured_matrix(run: OpenedRun
     assert [[count for count, _ in row] for row in part.matrix] == [list(row) for row in counts]
     shades = [[shade for _, shade in row] for row in part.matrix]
     assert shades[0] == ["same2", "near1", "zero", "zero", "far1"] and shades[1][1] == "same1"
-    assert part.distances == "Same grade: 9 of 12 (75%). One grade apart: 1. Further apart: 2."
+    assert part.distances == "Same grade: 9 of 12 labels (75%). One grade apart: 1. Further apart: 2."
     without = GoldenSection().data(replace(facts(), golden=open_golden(run.folder), run=run))
     assert without is not None and without.matrix == ()

@@ -61,9 +61,9 @@ def test_a_judge_that_asks_no_model_has_no_prompt_and_the_command_is_there(tmp_p
     assert part.prompts == ()
     assert part.command == "raggs report runs/demo"
     named = {each.name: each.text for each in part.facts}
-    assert named["judgments"] == facts().report.golden.digest
+    assert named["judgments, SHA-256"] == facts().report.golden.digest
     assert named["good"] == "good.trec"
-    manifest = next(each for each in part.facts if each.name == "manifest")
+    manifest = next(each for each in part.facts if each.name == "manifest, SHA-256")
     assert len(manifest.text) >= 64 and manifest.text.startswith(manifest.short.removesuffix("…"))
     assert len(manifest.short) == len(manifest.text) - 64 + 13
 

@@ -166,7 +166,7 @@ def test_the_keys_that_the_page_names_work(browser: Any, page: Path) -> None:
     help_ = found.locator("#questions-help")
     assert help_.is_visible()
     named = set(help_.locator("kbd").all_inner_texts())
-    assert named == {"j", "k", "↓", "↑", "Enter", "Esc", "?"}, "each key below is tested"
+    assert named == {"j", "k", "↓", "↑", "Enter", "Esc", "/", "?"}, "each key below is tested"
     window.press("Escape")
     assert not help_.is_visible()
     rows = found.locator("#questions-table tbody tr a").all_inner_texts()
@@ -180,5 +180,7 @@ def test_the_keys_that_the_page_names_work(browser: Any, page: Path) -> None:
     assert found.evaluate("document.activeElement.closest('#questions-table') !== null")
     window.press("ArrowDown", "ArrowDown", "ArrowUp", "Enter")
     window.told("#questions-id", rows[1])
+    window.press("/")
+    assert found.evaluate("document.activeElement.id") == "questions-find"
     assert window.unharmed(), window.complaints
     window.context.close()

@@ -57,9 +57,9 @@ const raggs = {
   },
   /* A table that sorts by its titles and draws rows as they come into view. Columns: {title, value(row), draw(row)},
      where draw gives a text or an element, and value what is sorted by; `figure`: numbers; `minor`: hidden on a
-     narrow screen. Arrow keys, j and k move between the rows. Gives {show(rows): the sorted rows, focus(row),
-     move(step)}. */
-  table(host, { label, columns, rows, sort = 0, down = true }) {
+     narrow screen. `ordered` is called with the rows in their new order. Arrow keys, j and k move between the rows.
+     Gives {show(rows), focus(row), move(step)}. */
+  table(host, { label, columns, rows, sort = 0, down = true, ordered = () => {} }) {
     const CHUNK = 40;
     const looks = ({ figure, minor }) => [figure ? 'figure' : '', minor ? 'minor' : ''].join(' ').trim();
     const body = raggs.make('tbody');
@@ -71,12 +71,14 @@ const raggs = {
     });
     const table = raggs.make('table', {}, raggs.make('thead', {}, raggs.make('tr', {}, ...heads)), body);
     const box = raggs.make('div', { className: 'wide long', tabIndex: 0, attributes: { role: 'region', 'aria-label': label } }, table, end);
+    const printed = raggs.make('p', { className: 'soft printed' });
     let shown = rows, drawn = 0;
     const more = () => {
       const lines = shown.slice(drawn, drawn + CHUNK).map((row) => raggs.make('tr', {}, ...columns.map((column) =>
         raggs.make('td', { className: looks(column) }, column.draw(row)))));
       body.append(...lines);
       drawn += lines.length;
+      printed.textContent = drawn < shown.length ? 'The first ' + drawn + ' of ' + raggs.whole(shown.length) + ' rows are printed.' : '';
     };
     const order = () => {
       const { value } = columns[sort], way = down ? -1 : 1;
@@ -90,6 +92,7 @@ const raggs = {
       body.replaceChildren();
       drawn = 0;
       more();
+      ordered(shown);
       requestAnimationFrame(() => { box.scrollTop = 0; }); // at once, it would cost a layout of the page
     };
     new IntersectionObserver((changes) => { if (changes.some((each) => each.isIntersecting)) more(); }, { root: box, rootMargin: '400px' }).observe(end);
@@ -110,9 +113,9 @@ const raggs = {
       event.stopPropagation();
       move(step);
     });
-    host.replaceChildren(box);
+    host.replaceChildren(box, printed);
     order();
-    return { show(found) { shown = found; order(); return shown; }, focus(row) { focus(shown.indexOf(row)); }, move };
+    return { show(found) { shown = found; order(); }, focus(row) { focus(shown.indexOf(row)); }, move };
   },
 };
 
@@ -148,12 +151,14 @@ const raggs = {
     if (each.dataset.copy) each.after(button); else each.prepend(button);
   }
 
-  const links = new Map([...document.querySelectorAll('nav a')].map((link) => [link.hash.slice(1), link]));
+  const nav = document.querySelector('nav');
+  const links = new Map([...nav.children].map((link) => [link.hash.slice(1), link]));
   const seen = new Set();
   const watch = new IntersectionObserver((changes) => {
     for (const each of changes) each.isIntersecting ? seen.add(each.target.id) : seen.delete(each.target.id);
     const first = [...links.keys()].find((id) => seen.has(id));
     for (const [id, link] of links) id === first ? link.setAttribute('aria-current', 'true') : link.removeAttribute('aria-current');
+    if (first && nav.scrollWidth > nav.clientWidth) nav.scrollLeft = links.get(first).offsetLeft - nav.offsetLeft - nav.clientWidth / 3;
   }, { rootMargin: '-20% 0px -60% 0px' });
   document.querySelectorAll('main > section').forEach((each) => watch.observe(each));
 

@@ -139,7 +139,7 @@ def _minute(time: datetime) -> str:
 def _of_run(run: OpenedRun) -> Iterator[NamedFact]:
     manifest = run.manifest
     yield NamedFact(name="run", text=f"{manifest.name}, {_minute(manifest.created)}, raggs {manifest.raggs}")
-    yield NamedFact(name="manifest", text=content_hash(run.store.content()))
+    yield NamedFact(name="manifest, SHA-256", text=content_hash(run.store.content()))
     if manifest.config_file:
         yield NamedFact(name="configuration", text=str(run.config_file))
     if manifest.skipped_files:
@@ -147,7 +147,7 @@ def _of_run(run: OpenedRun) -> Iterator[NamedFact]:
 
 
 def _of_report(report: EvalReport) -> Iterator[NamedFact]:
-    yield NamedFact(name="judgments", text=report.golden.digest)
+    yield NamedFact(name="judgments, SHA-256", text=report.golden.digest)
     if report.golden.version is not None:
         yield NamedFact(name="version of the golden set", text=str(report.golden.version))
     yield NamedFact(
@@ -219,6 +219,7 @@ class GoldenSectionPart(ReportPart):
 
     Attributes:
         answer: whether the labels can be used; empty if the judge was not compared with human labels.
+        unchecked: sentence on why the judge was not compared with human labels; empty if it was.
         step: command that collects more human labels, if `answer` is not conclusive; otherwise None.
         headline: size of the set, and how rare relevant passages are; empty without labels.
         mix: shares of the grades, best first.
@@ -230,6 +231,7 @@ class GoldenSectionPart(ReportPart):
     """
 
     answer: str
+    unchecked: str
     step: NextStep | None
     headline: str
     mix: tuple[BarSegment, ...]
@@ -268,6 +270,7 @@ class GoldenSection(ReportSection):
         people = human_agreement_check(facts)
         return GoldenSectionPart(
             answer=_usable(facts.people),
+            unchecked="" if facts.people.trust else f"{people.said[0][:1].upper()}{people.said[0][1:]}.",
             step=people.step,
             headline=_headline(labels, relevant) if labels and relevant is not None else "",
             mix=mix,
@@ -287,7 +290,7 @@ def _distances(counts: Sequence[Sequence[int]]) -> str:
     for row, line in enumerate(counts):
         for column, count in enumerate(line):
             apart[min(2, abs(row - column))] += count
-    same = f"{apart[0]} of {apart.total()} ({apart[0] / max(1, apart.total()):.0%})"
+    same = f"{apart[0]} of {plural(apart.total(), 'label')} ({apart[0] / max(1, apart.total()):.0%})"
     return f"Same grade: {same}. One grade apart: {apart[1]}. Further apart: {apart[2]}."
 
 
@@ -343,7 +346,7 @@ def _labels(labels: LabelMix) -> Iterator[Section]:
     if labels.without:
         none = f"{plural(labels.without, 'query')} without a relevant passage"
         said.append(f"{none}: their recall is always 0")
-    yield Section("Label mix", tuple(said), Table.of(HEAD, [*map(_row, labels.spreads), share]))
+    yield Section("Labels per query", tuple(said), Table.of(HEAD, [*map(_row, labels.spreads), share]))
 
 
 def _row(spread: QuerySpread) -> tuple[str, ...]:
@@ -360,12 +363,13 @@ def _pools(pools: PoolSurvey) -> Iterator[Section]:
     said = [f"{plural(pools.passages, 'passage')} in the pools, {pools.distinct:,} of them distinct; {repeated}"]
     if pools.tokens:
         said.append(f"tokens: {plural(pools.sampled, 'passage')} sampled (cl100k)")
-    yield Section("Pools", tuple(said), Table.of(("", *HEAD[1:]), rows))
+    yield Section("Pool sizes", tuple(said), Table.of(("", *HEAD[1:]), rows))
     found = ("name", "passages", "alone", "relevant", "share")
     yield Section("Contributions of retrievers", table=table_of(pools.sources, *found))
     if pools.overlap:
         shared = ((f"{a} and {b}", f"{share:.0%}") for (a, b), share in pools.overlap.items())
-        yield Section("Overlap", table=Table.of(("retrievers", "found by both, of all found by either"), shared))
+        head = ("retrievers", "found by both, of all found by either")
+        yield Section("Overlap of retrievers", table=Table.of(head, shared))
 
 
 def _languages(languages: Mapping[str, int]) -> Iterator[Section]:

@@ -21,7 +21,7 @@
   const lost = (row) => { const at = worst(row); return at === null ? null : row.losses[at]; };
   const columns = [
     { title: 'query', value: (row) => row.at, draw: (row) => raggs.asks(row.id) },
-    ...(losses ? [{ title: 'largest loss', figure: true, value: lost, draw: (row) => make('span', {}, raggs.number(lost(row)), ...(some && lost(row) ? [make('small', { className: 'whose', textContent: part.systems[worst(row)] })] : [])) }] : []),
+    ...(losses ? [{ title: some ? 'largest loss' : 'loss', figure: true, value: lost, draw: (row) => make('span', {}, raggs.number(lost(row)), ...(some && lost(row) ? [make('small', { className: 'whose', textContent: part.systems[worst(row)] })] : [])) }] : []),
     ...(some ? [{ title: 'best − worst', figure: true, value: spread, draw: (row) => raggs.number(spread(row)) }] : []),
     ...(ranked ? [{ title: 'inversions', figure: true, minor: true, value: (row) => row.doubt, draw: (row) => raggs.number(row.doubt, 1) }] : []),
     { title: 'grade 4 or 5', figure: true, minor: true, value: (row) => row.good, draw: (row) => raggs.number(row.good, 0) },
@@ -36,16 +36,19 @@
   choices(find('languages'), language, 'language');
   choices(find('kinds'), kind, 'kind');
 
-  const table = raggs.table(find('table'), { label: 'All queries', columns, rows: [], sort: losses ? 1 : 0, down: losses });
+  const table = raggs.table(find('table'), { label: 'All queries', columns, rows: [], sort: losses ? 1 : 0, down: losses, ordered: (found) => { shown = found; step(); } });
   const filter = () => {
     const wanted = plain(search.value).split(/\s+/).filter(Boolean), from = Number(least?.value || 0);
-    shown = rows.filter((row) => (!language.value || row.language === language.value) && (!kind.value || row.kind === kind.value) && (!from || lost(row) >= from) && wanted.every((word) => row.words.includes(word)));
+    table.show(rows.filter((row) => (!language.value || row.language === language.value) && (!kind.value || row.kind === kind.value) && (!from || lost(row) >= from) && wanted.every((word) => row.words.includes(word))));
     count.textContent = shown.length === rows.length ? raggs.count(rows.length) : raggs.whole(shown.length) + ' of ' + raggs.count(rows.length);
-    shown = table.show(shown);
-    step();
   };
   for (const each of [search, least]) each?.addEventListener('input', filter);
   for (const each of [language, kind, system]) each?.addEventListener('change', filter);
+  /* Queries open with the system whose losses are shown. */
+  for (const each of [system, document.getElementById('losses-system')]) each?.addEventListener('change', () => {
+    const name = each.value && each.selectedOptions[0].text;
+    if (name && !pair.includes(name)) pair = [pair[0], name];
+  });
 
   /* --- words of the query in a text: without accents, in any case, also with a short ending, but no stop words --- */
   const WORD = /([\p{L}\p{M}\p{N}]+)/u, UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]/u;
@@ -90,14 +93,27 @@
     return make('li', {}, box);
   }
 
+  const score = (line, name) => line.scores[part.systems.indexOf(name)];
+
   /* Which of two systems has the better list of a query, in one sentence. */
   function verdict(line, two) {
-    const values = two.map((name) => line.scores[part.systems.indexOf(name)]);
+    const values = two.map((name) => score(line, name));
     if (values.length < 2 || values.some((value) => value === null || value === undefined)) return two.length ? 'Passages of ' + two.join(' and ') + ', and the best passages.' : 'The best passages.';
     const gap = raggs.number(Math.abs(values[0] - values[1]));
     if (Number(gap) === 0) return two.join(' and ') + ' score the same here.';
     const [better, worse] = values[0] > values[1] ? two : [two[1], two[0]];
     return better + ' scores ' + gap + ' more than ' + worse + ' on this query (' + part.measure + ').';
+  }
+
+  /* The systems with the highest and the lowest score if other ones are shown, with a button that shows them. */
+  function extremes(line, two, show) {
+    const order = part.systems.filter((_, at) => line.scores[at] !== null).sort((one, other) => score(line, other) - score(line, one));
+    const ends = [order[0], order.at(-1)];
+    if (order.length < 3 || score(line, ends[0]) === score(line, ends[1]) || ends.every((name) => two.includes(name))) return [];
+    const said = 'Highest score on this query: ' + ends[0] + ' (' + raggs.number(score(line, ends[0])) + '). Lowest: ' + ends[1] + ' (' + raggs.number(score(line, ends[1])) + '). ';
+    const button = make('button', { type: 'button', className: 'screen', textContent: 'Compare these two' });
+    button.addEventListener('click', () => { show(ends); find('compare').querySelector('select').focus(); });
+    return [make('p', {}, said, button)];
   }
 
   /* Two lists and the golden order side by side; on a narrow screen one of them at a time. */
@@ -106,16 +122,15 @@
     const lists = new Map(sheet.lists.map((each) => [each.system, { ...each, ids: each.hits.map((hit) => of(hit).id) }]));
     const names = [...lists.keys()], terms = termsOf(line.text + ' ' + sheet.rewrite);
     const two = [...new Set([...pair.filter((name) => lists.has(name)), ...names])].slice(0, 2);
-    const redraw = () => { const box = find('compare'); box.replaceChildren(compare(line, sheet)); };
+    const redraw = (names) => { pair = names; find('compare').replaceChildren(compare(line, sheet)); };
     const head = (place) => {
       if (names.length < 2) return make('h4', { textContent: two[place] });
-      const select = make('select', { attributes: { 'aria-label': place ? 'Second system' : 'First system' } }, ...names.filter((name) => name !== two[1 - place]).map((value) => make('option', { value, textContent: value, selected: value === two[place] })));
+      const select = make('select', { attributes: { 'aria-label': 'System ' + (place + 1) } }, ...names.filter((name) => name !== two[1 - place]).map((value) => make('option', { value, textContent: value, selected: value === two[place] })));
       select.addEventListener('change', () => {
-        pair = two.map((name, at) => (at === place ? select.value : name));
-        redraw();
+        redraw(two.map((name, at) => (at === place ? select.value : name)));
         find('compare').querySelectorAll('select')[place].focus();
       });
-      return make('h4', {}, select);
+      return make('h4', {}, make('label', {}, 'System', select));
     };
     const found = two.map((name, place) => {
       const mine = lists.get(name), other = lists.get(two[1 - place]), at = part.systems.indexOf(name);
@@ -128,7 +143,7 @@
     });
     const order = sheet.rows.filter((row) => row.rank).sort((one, other) => one.rank - other.rank);
     const best = (order.length ? order : sheet.rows.filter((row) => row.grade).sort((one, other) => other.grade - one.grade)).slice(0, Math.max(sheet.top, 10));
-    const at = (name, id) => { const place = lists.get(name).ids.indexOf(id); return name + ' ' + (place < 0 ? '–' : place + 1); };
+    const at = (name, id) => { const place = lists.get(name).ids.indexOf(id); return name + '\u00a0' + (place < 0 ? '–' : place + 1); };
     const where = (row) => {
       const missed = two.every((name) => !lists.get(name).ids.includes(row.id));
       const textContent = missed ? (two.length > 1 ? 'in neither list' : 'not in the list') + ' (first ' + part.depth + ')' : two.map((name) => at(name, row.id)).join(', ');
@@ -136,7 +151,7 @@
     };
     const ideal = best.map((row, place) => passage(row, row.rank ?? place + 1, terms, ...(two.length ? [where(row)] : [])));
     const title = order.length ? 'Golden order' : 'Best grades';
-    const last = make('div', {}, make('h4', { textContent: title }), make('p', { className: 'soft', textContent: two.length ? 'with its rank in each list' : '\u00a0' }), make('ol', {}, ...ideal), ...(ideal.length ? [] : [make('p', { className: 'soft', textContent: 'No passage has a grade.' })]));
+    const last = make('div', {}, make('h4', { textContent: title }), make('p', { className: 'soft', textContent: two.length ? 'with its rank in each list (–: not in it)' : '\u00a0' }), make('ol', {}, ...ideal), ...(ideal.length ? [] : [make('p', { className: 'soft', textContent: 'No passage has a grade.' })]));
     const all = [...found, last], titles = [...two, title];
     column = Math.min(column, all.length - 1);
     const buttons = titles.map((textContent, place) => make('button', { type: 'button', textContent, onclick: () => { column = place; choose(); } }));
@@ -146,7 +161,7 @@
     });
     choose();
     const only = two.length > 1 ? [make('p', { className: 'soft', textContent: 'Each list has the first ' + part.depth + ' passages of a system. “Only ' + two[0] + '”: the passage is not in the list of ' + two[1] + '.' })] : [];
-    return make('div', {}, make('p', { className: 'say', textContent: verdict(line, two) }), make('p', { className: 'soft', textContent: 'Select a passage to read it.' }), make('div', { className: 'switch', attributes: { role: 'group', 'aria-label': 'Shown list' } }, ...buttons), make('div', { className: 'columns' }, ...all), ...only);
+    return make('div', {}, make('p', { className: 'say', textContent: verdict(line, two) }), ...extremes(line, two, redraw), make('p', { className: 'soft', textContent: 'Select a passage to read it. Boxes: grades, 5 is best' + (part.texts ? '; words of the query are highlighted.' : '.') }), make('div', { className: 'switch', attributes: { role: 'group', 'aria-label': 'Shown list' } }, ...buttons), make('div', { className: 'columns' }, ...all), ...only);
   }
 
   function step() {
@@ -190,6 +205,7 @@
     if (way && opened) go(way);
     else if (way) table.move(way);
     else if (event.key === 'Escape' && opened) back();
+    else if (event.key === '/') search.focus();
     else if (event.key === '?') help.showModal();
     else return;
     event.preventDefault();
