@@ -155,7 +155,7 @@ def resolve_columns(
         The position of the column by role; roles without a column are omitted.
 
     Raises:
-        DataError: two columns have the same meaning, or a column `text` can be that of the query or of the passage.
+        DataError: two columns have the same meaning, or a column `text` may have the query's or the passage's text.
     """
     keys = [fold_column_name(name) for name in names]
     found: dict[str, int] = {}

@@ -364,8 +364,9 @@ def _show_all(found: DiagnosisRounds) -> None:
     outcomes = [each.outcome for each in found.done]
     ran = f"{len(found.done)} {'diagnosis' if len(found.done) == 1 else 'diagnoses'} ran"
     counts = ", ".join(f"{outcomes.count(word)} {word}" for word in dict.fromkeys(outcomes))
-    not_run = len(found.skipped) + len(found.failed)
-    say(f"{ran}" + (f": {counts}" if counts else "") + (f"; {not_run} not run" if not_run else ""))
+    not_run = f"; {len(found.skipped)} not run" if found.skipped else ""
+    stopped = f"; {len(found.failed)} stopped by an error" if found.failed else ""
+    say(f"{ran}{f': {counts}' if counts else ''}{not_run}{stopped}")
     width = max((len(name) for name in (*(each.report.kind for each in found.done), *found.skipped)), default=0)
     for each, outcome in zip(found.done, outcomes, strict=True):
         say(hanging(f"  {each.report.kind:<{width}}  {outcome:<8}  ", f"{each.verdict.split('. ')[0].rstrip('.')}."))

@@ -1,8 +1,8 @@
 """Print report documents on the screen: scores and findings of evaluations, or every section with its table.
 
 If a table is too wide, its last columns are hidden first, because they are the least important. Then long names are
-broken into lines. Numbers are never truncated. The titles of hidden columns are printed. The table of scores with
-`--details` hides no column: it loses its intervals, or is printed in parts.
+broken into lines. Numbers are never truncated. The titles of hidden columns are printed. The table of scores that
+`raggs eval --details` prints hides no column: it loses its intervals, or is printed in parts.
 """
 
 from __future__ import annotations

@@ -296,7 +296,7 @@ def confirm_cost(expected: RunForecast, cap: float | None) -> None:
     """
     from raggs.base.errors import UsageError
 
-    paid = [line for line in expected.running if line.usd != 0]
+    paid = [line for line in expected.running if line.usd != 0 and line.calls]
     if not paid:
         return
     calls, usd = sum(line.calls for line in paid), sum(line.usd or 0.0 for line in paid)

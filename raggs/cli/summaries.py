@@ -419,8 +419,8 @@ def titles_of(run: OpenedRun, qid: str) -> dict[str, str]:
 
 
 def ranks_of(run: OpenedRun, qid: str) -> tuple[int, ...]:
-    """Return the ranks in a query's list of the passages that are not near-duplicates of others; empty if the rank
-    stage has not written them.
+    """Return the ranks of a query's ranked passages, without near-duplicates of other passages; empty before the rank
+    stage.
     """
     if not run.file("rank").is_file():
         return ()

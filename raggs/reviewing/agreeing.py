@@ -89,7 +89,7 @@ class AgreementReport(Frozen):
 
 
 class LabelKey(NamedTuple):
-    """Fields of a line that agreement needs; small, because it is computed while many annotators work.
+    """Fields of a line from which agreement is computed. They are few, because this happens while annotators work.
 
     `of` is the number of the item, its key if the text has changed, or None for lines on other pools.
     """

@@ -13,8 +13,12 @@ from support.llm_server import LLMServer
 from support.paying import paying
 from support.project import Project
 
+from raggs.app.run import RunForecast
 from raggs.base.hashing import hash_value
+from raggs.cli.runs import confirm_cost
 from raggs.runs.manifests.costs import cost
+from raggs.runs.manifests.models import CostEstimate
+from raggs.runs.manifests.reasons import NeverRun
 
 
 @pytest.fixture
@@ -25,6 +29,23 @@ def project(server: LLMServer, tmp_path: Path) -> Project:
 
 def spent(project: Project, run: str = "demo") -> float:
     return cost(project.folder / "runs" / run).spent.total.usd
+
+
+@pytest.mark.parametrize(("usd", "price"), [(0.5, "about $1.50"), (None, "at an unknown price")])
+def test_the_confirmation_names_every_paid_model(
+    usd: float | None, price: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    monkeypatch.setattr("raggs.cli.runs.agree", lambda question, **_: seen.append(question) or True)
+    rest = {"stage": "judge", "input_tokens": 1, "output_tokens": 1, "exact": True}
+    lines = (
+        CostEstimate(**rest, calls=3, usd=1.0, who="openai/a"),
+        CostEstimate(**rest, calls=2, usd=usd, who="openai/b"),
+        CostEstimate(**rest, calls=9, usd=0.0, who="own (local)"),
+        CostEstimate(**rest, calls=0, cached=4, usd=None, who="openai/cached"),
+    )
+    confirm_cost(RunForecast({"judge": (NeverRun(),)}, lines), 2.0)
+    assert seen == [f"Up to 5 calls to openai/a and openai/b, {price} (cap $2.00). Continue?"]
 
 
 def test_three_invocations_under_one_cap_spend_no_more_than_it(project: Project) -> None:

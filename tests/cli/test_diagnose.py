@@ -91,6 +91,7 @@ def test_a_kind_that_fails_stops_no_other_and_ends_with_7(monkeypatch: pytest.Mo
     found = run("all", "--out", "d")
     assert found.exit_code == 7
     assert "raggs: tiny: is wrong — mend it" in found.stderr
+    assert found.stdout.startswith("0 diagnoses ran; 1 stopped by an error\n")
 
 
 @pytest.mark.parametrize(

@@ -184,7 +184,9 @@ def open_matrix(path: Path) -> npt.NDArray[np.number]:
     except FileNotFoundError as error:
         raise DataError("there is no such file", where=path, remedy="check the path") from error
     except (OSError, ValueError, EOFError) as error:
-        raise DataError("not a NumPy matrix with one vector per row", where=path, remedy="numpy.save(...)") from error
+        raise DataError(
+            "not a NumPy matrix with one vector per row", where=path, remedy="write it with numpy.save"
+        ) from error
     return found
 
 

@@ -300,7 +300,7 @@ class NameLists:
 
 @cache
 def own_lists(language: str) -> NameLists:
-    """Return raggs' own names and topics for a language. There must be templates for this language."""
+    """Return raggs' own names and topics for a language of `WORDINGS`."""
     home: list[str] = []
     abroad: list[str] = []
     for line in _lines("people.txt"):
