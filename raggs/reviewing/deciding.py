@@ -171,6 +171,7 @@ class Differences(Frozen):
         impact: whether disputes are ordered by the effect on comparisons; otherwise by the difference of grades.
         told: sentence on how importance is measured.
         first: most important of the requested disputes.
+        reason: reason of the decision on `first` that was just withdrawn.
     """
 
     line: str | None
@@ -181,6 +182,7 @@ class Differences(Frozen):
     impact: bool
     told: str
     first: Difference | None
+    reason: str = ""
 
 
 class Adjudication:
@@ -199,6 +201,7 @@ class Adjudication:
         *,
         line: str | None = None,
         first: Key | None = None,
+        reason: str = "",
     ) -> Differences:
         """Return the next dispute for an annotator.
 
@@ -207,6 +210,7 @@ class Adjudication:
             later: items that come last.
             line: line that was just stored.
             first: item that comes before all others.
+            reason: reason of its decision, which was just withdrawn.
 
         Raises:
             DataError: a file of a run has changed.
@@ -231,6 +235,7 @@ class Adjudication:
                 impact=self._weighed.weights.impact,
                 told=self._weighed.weights.told,
                 first=None if next_ is None else self._shown(who, next_),
+                reason=reason if next_ is not None and next_.key == first else "",
             )
 
     def settle(self, who: str, item: str, grade: int | None, note: str) -> str:
@@ -269,8 +274,8 @@ class Adjudication:
             self._store.append(review)
             return review.id
 
-    def reopen(self, who: str, line: str | None = None) -> Key:
-        """Withdraw an adjudication of the annotator, the latest or the given line, and return its item.
+    def reopen(self, who: str, line: str | None = None) -> tuple[Key, str]:
+        """Withdraw an adjudication of the annotator, the latest or the given line, and return its item and reason.
 
         Raises:
             UsageError: there is no such adjudication by this annotator.
@@ -280,7 +285,7 @@ class Adjudication:
             if found is None:
                 raise UsageError("there is no decision to undo")
             self._store.append(self._session.withdrawal(who, found.item, found.line))
-            return self._pool.items[found.item].key
+            return self._pool.items[found.item].key, found.note
 
     def _shown(self, who: str, dispute: Dispute) -> Difference:
         self._session.show(who, dispute.number)

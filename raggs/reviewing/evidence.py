@@ -87,6 +87,7 @@ class EvidenceTask(Frozen):
         unblinds: number of passages that the annotator may still have to grade without seeing other grades. If it is
             not 0, the query is not shown.
         first: the query; None if there is none, or if it is not shown.
+        withdrawn: the annotator's sets for the query that were just withdrawn.
     """
 
     line: str | None
@@ -95,6 +96,7 @@ class EvidenceTask(Frozen):
     differ: int
     unblinds: int
     first: EvidenceView | None
+    withdrawn: AnnotatorSets | None = None
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,7 @@ class EvidenceSession:
         *,
         seen: bool = False,
         line: str | None = None,
-        first: str | None = None,
+        withdrawn: EvidenceReview | None = None,
     ) -> EvidenceTask:
         """Return the next query for an annotator.
 
@@ -145,7 +147,7 @@ class EvidenceSession:
             later: digests of queries that come last.
             seen: whether the annotator agrees to see grades of passages that are not yet graded blind.
             line: line that was just stored.
-            first: digest of the query that comes before all others.
+            withdrawn: sets that were just withdrawn; their query comes before all others.
 
         Raises:
             DataError: a file of a run has changed.
@@ -157,6 +159,7 @@ class EvidenceSession:
             left = [digest for digest in self._queries if not self._is_decided(held, who, digest)]
             order = generator(self._session.settings.seed, "review", "evidence", who).permutation(len(self._queries))
             place = dict(zip(self._queries, order.tolist(), strict=True))
+            first = withdrawn and withdrawn.query
 
             def rank(digest: str) -> tuple[bool, bool, bool, bool, int]:
                 stored = bool(self._queries[digest].record.evidence)
@@ -167,6 +170,7 @@ class EvidenceSession:
             unblinds = 0 if view is None or seen else self._unblinds(who, view)
             if view is not None and not unblinds:
                 self._record_display(who, view)
+            again = withdrawn if view is not None and view.query == first else None
             return EvidenceTask(
                 line=line,
                 done=len(self._queries) - len(left),
@@ -174,6 +178,7 @@ class EvidenceSession:
                 differ=len(differ),
                 unblinds=unblinds,
                 first=None if unblinds else view,
+                withdrawn=again and AnnotatorSets(who=who, sets=again.sets, note=again.note),
             )
 
     def note(

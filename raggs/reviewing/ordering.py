@@ -12,7 +12,7 @@ from threading import RLock
 
 from pydantic import ValidationError
 
-from raggs.base.artifacts import Frozen, PruneRecord
+from raggs.base.artifacts import Frozen, Groups, PruneRecord
 from raggs.base.errors import NotFoundError, UsageError
 from raggs.base.hashing import generator
 from raggs.base.text import clean_unicode
@@ -35,12 +35,18 @@ Batch = tuple[int, ...]  # item numbers
 
 
 class OrderingTask(Frozen):
-    """Passages to order (none if all batches are done), the progress, and the line that was just stored."""
+    """Passages to order (none if all batches are done), and the progress.
+
+    Attributes:
+        line: line that was just stored.
+        withdrawn: groups of items of the order that was just withdrawn, best first.
+    """
 
     line: str | None
     views: tuple[ItemView, ...]
     done: int
     left: int
+    withdrawn: Groups = ()
 
 
 def kept_of(runs: Sequence[OpenedRun]) -> set[tuple[str, str]]:
@@ -101,15 +107,15 @@ class OrderingSession:
             if len(shuffled) - start > 1:
                 yield tuple(shuffled[start : start + AT_ONCE])
 
-    def upcoming(self, who: str, line: str | None = None) -> OrderingTask:
-        """Return the next batch of an annotator."""
+    def upcoming(self, who: str, line: str | None = None, withdrawn: Groups = ()) -> OrderingTask:
+        """Return the next batch of an annotator, with the line that was just stored or the order that was withdrawn."""
         held = self._held.read()
         order = generator(self._seed, "review", "orders", who).permutation(len(self._batches)).tolist()
         left = [self._batches[place] for place in order if not self._done(held, who, self._batches[place])]
         first = left[0] if left else ()
         shown = generator(self._seed, "review", "shown", who, first).permutation(first).tolist() if first else []
         views = tuple(view_of(self._pool, int(number)) for number in shown)
-        return OrderingTask(line=line, views=views, done=len(order) - len(left), left=len(left))
+        return OrderingTask(line=line, views=views, done=len(order) - len(left), left=len(left), withdrawn=withdrawn)
 
     def note(
         self, who: str, shown: Sequence[str], order: Sequence[Sequence[str]], note: str, seconds: float | None
@@ -161,7 +167,8 @@ class OrderingSession:
         if found is None:
             raise UsageError("there is no order to undo")
         self._store.append(Withdrawal.of(found))
-        return self.upcoming(who)
+        items = {doc_id: found.query + passage for doc_id, passage in zip(found.shown, found.passages, strict=True)}
+        return self.upcoming(who, withdrawn=tuple(tuple(items[each] for each in group) for group in found.order))
 
     def _item(self, each: str) -> ReviewItem:
         number = self._pool.numbers.get((each[:HEX], each[HEX:]))

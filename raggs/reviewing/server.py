@@ -38,7 +38,7 @@ from raggs.base.errors import NotFoundError, RaggsError, UsageError
 from raggs.base.jsonl import first_fault
 from raggs.base.text import clean_unicode
 from raggs.base.types import MAX_EVIDENCE_PASSAGES
-from raggs.parts.reviews import HEX, MAX_NOTE_CHARS, Name
+from raggs.parts.reviews import HEX, MAX_NOTE_CHARS, EvidenceReview, Name
 from raggs.reviewing.agreeing import agreed
 from raggs.reviewing.deciding import Adjudication, DisputeFilter, ModelLabelReveal, RunBrowser
 from raggs.reviewing.evidence import EvidenceFilter, EvidenceSession
@@ -392,10 +392,9 @@ class UndoEvidenceRequest(NextEvidenceRequest):
     line: str | None = Field(None, max_length=40)
 
 
-class UndoRequest(ReviewerRequest):
+class UndoRequest(ReopenRequest):
     """Withdraw a label: that of an item, a line, or the latest."""
 
-    line: str | None = Field(None, max_length=40)
     item: ItemId | None = None
 
 
@@ -470,7 +469,8 @@ def make_app(
         return deciding.upcoming(asked.who, *asked.choice, line=line)
 
     def reopen(asked: UnsettleRequest) -> Frozen:
-        return deciding.upcoming(asked.who, *asked.choice, first=deciding.reopen(asked.who, asked.line))
+        first, reason = deciding.reopen(asked.who, asked.line)
+        return deciding.upcoming(asked.who, *asked.choice, first=first, reason=reason)
 
     def undo(asked: UndoRequest) -> Frozen:
         if asked.item is not None:
@@ -532,8 +532,8 @@ class NameUse(Frozen):
 def _evidence_routes(evidence: EvidenceSession, spelling: Callable[[str], str]) -> list[Route]:
     """Return the routes of the view Evidence."""
 
-    def upcoming(asked: NextEvidenceRequest, line: str | None = None, first: str | None = None) -> Frozen:
-        return evidence.upcoming(asked.who, asked.wanted, asked.later, seen=asked.seen, line=line, first=first)
+    def upcoming(asked: NextEvidenceRequest, line: str | None = None, undone: EvidenceReview | None = None) -> Frozen:
+        return evidence.upcoming(asked.who, asked.wanted, asked.later, seen=asked.seen, line=line, withdrawn=undone)
 
     def note(asked: EvidenceAnswerRequest) -> Frozen:
         line = evidence.note(
@@ -549,7 +549,7 @@ def _evidence_routes(evidence: EvidenceSession, spelling: Callable[[str], str]) 
         return upcoming(asked, line)
 
     def undo(asked: UndoEvidenceRequest) -> Frozen:
-        return upcoming(asked, first=evidence.undo(asked.who, asked.line).query)
+        return upcoming(asked, undone=evidence.undo(asked.who, asked.line))
 
     return [
         _post("/api/evidence/next", NextEvidenceRequest, upcoming, spelling),

@@ -88,9 +88,9 @@ def test_the_farthest_apart_come_first_and_a_decision_closes_one(tmp_path: Path)
     with pytest.raises(UsageError, match="no decision to undo"):
         at.deciding.reopen("ada", line)
     second = at.deciding.settle("cy", at.items[0], 3, "") if at.first() else ""
-    assert at.deciding.reopen("cy") == at.session.pool.items[0].key, "the latest"
+    assert at.deciding.reopen("cy") == (at.session.pool.items[0].key, ""), "the latest"
     assert second != line
-    assert at.deciding.reopen("cy", line) == at.session.pool.items[1].key
+    assert at.deciding.reopen("cy", line) == (at.session.pool.items[1].key, "names the limit")
     assert at.upcoming().people == 2
 
 

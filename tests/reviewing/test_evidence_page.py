@@ -80,7 +80,7 @@ def test_every_key_of_the_view(browser: Any, tmp_path: Path) -> None:
         ada.press("?")
         ada.page.wait_for_selector("dialog[open]")
         keys = {*ada.page.locator("#keys-list kbd").all_inner_texts()}
-        assert keys == {*"12345jk↓↑xar+0nsu?hvV", "Ctrl+z", "Enter"}
+        assert keys == {*"12345←→jk↓↑xar+0nsu?hvV", "Ctrl+z", "Enter"}
         ada.press("Enter")
         ada.have("? 1 + 3", "? 2")
         ada.has("[role=status].soft:visible", "2 sets to decide")
@@ -190,6 +190,60 @@ def test_a_draft_and_its_undo_survive_several_reloads(browser: Any, tmp_path: Pa
             ada.have("✓ 1 + 3", "✗ 2")
         ada.press("u")
         ada.have("✓ 1 + 3", "? 2")
+        assert ada.complaints == []
+
+
+def test_undo_of_a_sent_answer_returns_it_after_a_reload(browser: Any, tmp_path: Path) -> None:
+    run = judged(tmp_path)
+    with served(run, overlap=0) as address:
+        ada = Annotator(browser, address)
+        ada.press("Enter")
+        ada.page.wait_for_selector(READY)
+        ada.press("a", "r", "n")
+        ada.page.keyboard.type("the second is too old")
+        ada.press("Escape", "+", "j", "x", "k", "k", "x")
+        ada.have("✓ 1 + 3", "✗ 2", "✓ 1 + 2")
+        ada.sent(tmp_path, 1)
+        ada.has("h1:visible", "What of subject 1?")
+        ada.page.reload()
+        ada.page.wait_for_selector(READY)
+        ada.press("u")
+        ada.has("h1:visible", "What of subject 0?")
+        ada.have("✓ 1 + 3", "✗ 2", "✓ 1 + 2")
+        assert ada.page.input_value("#why-so") == "the second is too old"
+        ada.page.reload()
+        ada.page.wait_for_selector(READY)
+        ada.have("✓ 1 + 3", "✗ 2", "✓ 1 + 2")
+        ada.press("u")
+        ada.have("? 1 + 3", "? 2")
+        assert len(stored(tmp_path)) == 1, "a second undo withdraws nothing"
+        ada.press("0")
+        ada.sent(tmp_path, 2)
+        ada.page.reload()
+        ada.page.wait_for_selector(READY)
+        ada.press("u")
+        ada.have("✗ 1 + 3", "✗ 2")
+        assert ada.complaints == []
+
+
+def test_arrow_keys_reach_each_set_and_a_narrower_page_clips_more(browser: Any, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "runs" / "demo", 1, texts=["One line that is not so short after all. " * 14] * 4)
+    sets = [[f"d0-{one}", f"d0-{other}"] for one in range(4) for other in range(one + 1, 4)]
+    judge_run(state_evidence(run, {"q00000": sets}), lambda each: 5)
+    with served(run, overlap=0) as address:
+        ada = Annotator(browser, address, viewport={"width": 1600, "height": 800})
+        ada.press("Enter")
+        ada.page.wait_for_selector(READY)
+        chosen = ada.page.locator(".combination[aria-pressed=true]")
+        ada.press("ArrowLeft", "5", "ArrowRight", "ArrowRight")
+        sync_api.expect(chosen).to_have_id("set-6")
+        ada.press("r", "ArrowLeft")
+        assert ada.sets()[5].startswith("✗")
+        sync_api.expect(ada.page.locator(".text.clipped")).to_have_count(0)
+        ada.page.set_viewport_size({"width": 390, "height": 800})
+        sync_api.expect(ada.page.locator(".text.clipped")).to_have_count(4)
+        ada.page.set_viewport_size({"width": 1600, "height": 800})
+        sync_api.expect(ada.page.locator(".text.clipped")).to_have_count(0)
         assert ada.complaints == []
 
 

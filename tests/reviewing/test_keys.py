@@ -209,14 +209,21 @@ def test_notes_and_orders_survive_a_reload_and_a_server_that_is_gone(browser: An
         ada.press("2")
         ada.has("#view h1", "no disputed passage")
         assert (grades(tmp_path)[-1].settles, grades(tmp_path)[-1].note) == (True, "the limit")
+        ada.page.reload()
+        ada.has("#view h1", "no disputed passage")
         ada.press("u")
         ada.shown(".voices")
+        assert ada.page.input_value("#why-so") == "the limit", "the reason comes back"
         ada.view("Order", ".row")
         assert ada.listed() == {*"12345", "=", "a", "↑", "↓", "u", "Backspace", "Ctrl+z", "Enter", *"hvV?"}
         ada.press("2", "Control+z", "4", "Backspace")
         ada.press("3", "1", "=", "2")
         ada.page.reload()
         sync_api.expect(ada.page.locator(".placed .row .number")).to_have_text(["3", "1", "2"])
+        ada.press("u")
+        sync_api.expect(ada.page.locator(".placed .row .number")).to_have_text(["3", "1"])
+        ada.press("2")
+        sync_api.expect(ada.page.locator(".placed .row.tied .number")).to_have_text(["2"])
         ada.press("Enter")
         ada.has("#trouble:visible", "Not sent. 2 passages to place")
         ada.press("4", "Enter")
@@ -229,6 +236,12 @@ def test_notes_and_orders_survive_a_reload_and_a_server_that_is_gone(browser: An
     with served(run, port=int(address.split(":")[2].split("/")[0]), overlap=0, repeats=0):
         ada.has("#view h1", "Nothing left to put in order")
         assert [line.kind for line in ReviewStore(tmp_path / "reviews").read()].count("order") == 1
+        ada.page.reload()
+        ada.has("#view h1", "Nothing left to put in order")
+        ada.press("u")
+        sync_api.expect(ada.page.locator(".placed .row .number")).to_have_text(["3", "1", "2", "4", "5"])
+        ada.press("u")
+        sync_api.expect(ada.page.locator(".placed .row .number")).to_have_text(["3", "1", "2", "4"])
         assert all("ERR_CONNECTION" in each or "ERR_EMPTY" in each for each in ada.complaints)
 
 

@@ -33,7 +33,11 @@ def test_batch_after_batch_with_equals(tmp_path: Path) -> None:
     assert lines[0].places == (1, 0, *[1] * (sizes[0] - 2))
     assert at.upcoming("bo").left == 4, "another has orders of their own"
     assert found.line is not None
-    assert at.undo("ada", found.line).left == 1
+    back = at.undo("ada", found.line)
+    assert back.left == 1
+    assert [[*group] for group in back.withdrawn] == [[items[1]], [items[0], *items[2:]]]
+    assert [view.item for view in back.views] == items
+    assert at.upcoming("ada").withdrawn == ()
     assert at.undo("ada").left == 2, "the latest of those that hold"
     with pytest.raises(UsageError, match="no order to undo"):
         at.undo("bo")

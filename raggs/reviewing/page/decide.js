@@ -1,6 +1,7 @@
 // Passages with different grades, by annotators or by annotators and a model; one at a time, to be adjudicated.
 import { el, focusHeading, gradeButtons, keyed, meanings, passage, voice } from "./el.js";
 import { keep, kept, tab } from "./local.js";
+import { oneAtATime } from "./waiting.js";
 
 const AGAIN = 1_500; // milliseconds until the page asks again whether the order is computed
 
@@ -17,7 +18,8 @@ export async function decide(at) {
   const later = postponed(); // items that were skipped in this tab; a reload keeps them at the end
   const drafts = `reasons.${at.me().who}`;
   const note = el("textarea", { id: "why-so", rows: 2, maxLength: 10000, oninput: () => save(note.value) });
-  let wanted = kept("kind", "all"), busy = false, timer = 0;
+  let wanted = kept("kind", "all"), timer = 0;
+  const decisions = oneAtATime(at, "/api/settle");
   const state = el("p", { className: "soft", role: "status" }); // how the passages are sorted
   const hidden = el("p", { className: "soft" }); // disputes that the annotator may not see yet
   const effect = el("p", { className: "soft" }); // of a decision on the comparison of systems
@@ -60,9 +62,9 @@ export async function decide(at) {
     if (!state.isConnected) return;
     const shownItem = found.first?.view.item;
     try {
-      const now = busy ? null : await at.post("/api/differences", { ...choice(), shown: shownItem ?? null });
+      const now = decisions.busy ? null : await at.post("/api/differences", { ...choice(), shown: shownItem ?? null });
       if (!state.isConnected || found.first?.view.item !== shownItem) return;
-      if (now && !busy && now.first?.view.item === shownItem) found = now;
+      if (now && !decisions.busy && now.first?.view.item === shownItem) found = now;
     } catch { /* asked again below */ }
     sorted();
   }
@@ -100,30 +102,16 @@ export async function decide(at) {
     return el("p", { className: "tools" }, keyed(said.undo, reopen, "u"), keyed(said.skip, skip, "s", !found.first));
   }
 
-  // One request at a time; `after` is called when the server has answered. Decisions are sent until they arrive.
-  async function step(path, body, after = () => {}) {
-    if (busy) return;
-    sending(true);
-    const asked = { ...choice(), ...body };
-    try {
-      found = await (path === "/api/settle" ? at.waiting.send(path, asked) : at.post(path, asked));
-      at.trouble("");
+  function step(path, body, after = () => {}) {
+    return decisions.ask(path, { ...choice(), ...body }, (answer) => {
+      found = answer;
       after();
       shown();
-    } catch (error) {
-      at.trouble(error.status ? (path === "/api/settle" ? said.refused : said.unchanged)(error.message) : said.offline);
-      if (error.status === 400) { // another annotator was faster
-        found = await at.post("/api/differences", choice()).catch(() => found);
-        shown();
-      }
-    }
-    sending(false);
-  }
-
-  // While a decision is on its way, the page takes no key for it, and shows so.
-  function sending(now) {
-    busy = note.readOnly = now;
-    at.box.classList.toggle("sending", now);
+    }, async (error) => {
+      if (error.status !== 400) return; // another annotator was faster
+      found = await at.post("/api/differences", choice()).catch(() => found);
+      shown();
+    });
   }
 
   async function choose(kind) {
@@ -134,7 +122,7 @@ export async function decide(at) {
   }
 
   function skip() {
-    if (busy || !found.first) return;
+    if (decisions.busy || !found.first) return;
     later.push(found.first.view.item);
     if (later.length > 500) later.shift();
     tab.set("later", JSON.stringify(later));
@@ -152,7 +140,10 @@ export async function decide(at) {
   }
 
   function reopen() {
-    step("/api/reopen", { line: decided.at(-1) ?? null }, () => decided.pop()); // after a reload: the latest
+    step("/api/reopen", { line: decided.at(-1) ?? null }, () => { // after a reload: the latest
+      decided.pop();
+      if (found.reason) save(found.reason);
+    });
   }
 
   at.redraw(shown);

@@ -105,9 +105,18 @@ export const voice = (said, word) =>
       word.grade === null ? el("p", { textContent: said.cannot }) : null,
       word.note ? el("p", { textContent: word.note, dir: "auto" }) : null));
 
+let sizes = null; // watches the size of the view: a narrower page clips more
+
 // Fold long texts of the cards of a view. A text that is cut off ends in a fade and has a button; `whole`: places of the
 // texts that are shown in full.
 export function clipTexts(box, whole, said) {
+  clip(box, whole, said);
+  sizes?.disconnect();
+  sizes = new ResizeObserver(() => clip(box, whole, said));
+  sizes.observe(box);
+}
+
+function clip(box, whole, said) {
   for (const [place, card] of [...box.querySelectorAll(".card")].entries()) {
     const text = card.querySelector(".text"), button = card.querySelector(".whole"), open = whole.has(place);
     text?.classList.toggle("open", open);

@@ -1,6 +1,7 @@
 // Which passages suffice together: the sets of a query are accepted, rejected, changed and added, one query at a time.
 import { clipTexts, el, focusHeading, keyed, narrow, passage } from "./el.js";
 import { keep, kept, tab } from "./local.js";
+import { oneAtATime } from "./waiting.js";
 
 const same = (one, other) => one.length === other.length && one.every((each) => other.includes(each));
 
@@ -10,9 +11,10 @@ export async function evidence(at) {
   const note = el("textarea", { id: "why-so", rows: 2, maxLength: 10000, oninput: save });
   const later = JSON.parse(tab.get("evidence.later") || "[]"); // queries that were skipped in this tab
   const sent = []; // the annotator's decisions in this view: line, query and draft
-  let wanted = kept("evidence.wanted", "open"), busy = false, since = 0;
+  let wanted = kept("evidence.wanted", "open"), since = 0;
   let sets = [], chosen = 0, past = []; // a set: its passages, whether it is accepted (null: open), and where it is from
   let whole = new Set(); // passages that are shown in full
+  const answers = oneAtATime(at, "/api/evidence");
   const choice = () => ({ ...at.me(), wanted, later, seen: kept(consent, false) });
   let found = await at.post("/api/evidence/next", choice());
   begin();
@@ -35,9 +37,21 @@ export async function evidence(at) {
     const draft = kept(drafts, {})[found.first.query];
     for (const members of found.first.proposed) add(members).stored = true;
     for (const each of found.first.given) for (const members of each.sets) add(members).by.push(each.who);
-    if (draft && draft.wanted === wanted) ({ sets, chosen, past } = draft);
-    note.value = draft?.note || "";
+    if (draft && draft.wanted === wanted) ({ sets, chosen, past } = draft); else if (found.withdrawn) restore(found.withdrawn.sets);
+    note.value = draft?.note || found.withdrawn?.note || "";
     chosen = Math.max(0, Math.min(chosen, sets.length - 1));
+  }
+
+  // The decisions of an answer that was withdrawn: sets that it does not contain were rejected.
+  function restore(accepted) {
+    past.push({ sets: structuredClone(sets), chosen });
+    for (const each of sets) each.accepted = false;
+    for (const members of accepted) {
+      const here = add(members);
+      here.own = here.accepted === null;
+      here.accepted = true;
+    }
+    if (!sets.length) sets = [created(false)];
   }
 
   function add(members) {
@@ -117,7 +131,7 @@ export async function evidence(at) {
 
   function tray() {
     const box = el("div", { className: "act sets" },
-      el("h2", { id: "sets-title", textContent: said.sets }),
+      el("h2", { id: "sets-title" }, said.sets, sets.length > 1 ? el("kbd", { textContent: "← →", ariaHidden: "true" }) : null),
       sets.length ? el("ul", { className: "rows" }, ...sets.map(row)) : null,
       el("p", { className: "soft", role: "status", textContent: outcome() }),
       el("p", { className: "tools" }, keyed(said.accept, () => decide(true), "a", !sets[chosen]?.members.length), keyed(said.reject, () => decide(false), "r", !sets[chosen]), keyed(said.newSet, create, "+"), keyed(said.noSet, none, "0")),
@@ -161,7 +175,7 @@ export async function evidence(at) {
   // --- steps ----------------------------------------------------------------------------------------------------------
 
   function change(focus, work) {
-    if (busy || !found.first) return;
+    if (answers.busy || !found.first) return;
     past.push({ sets: structuredClone(sets), chosen });
     if (past.length > 200) past.shift();
     work();
@@ -171,7 +185,7 @@ export async function evidence(at) {
   }
 
   function choose(place, focus) {
-    if (busy || place >= sets.length) return;
+    if (answers.busy || !sets[place]) return;
     chosen = place;
     at.tell(`${said.set(place + 1)}: ${named(sets[place])}`);
     shown(focus);
@@ -217,28 +231,14 @@ export async function evidence(at) {
     });
   }
 
-  // One request at a time; answers are sent until they arrive.
-  async function step(path, body, after = () => {}) {
-    if (busy) return;
-    sending(true);
-    try {
-      const asked = { ...choice(), ...body };
-      found = await (path === "/api/evidence" ? at.waiting.send(path, asked) : at.post(path, asked));
+  function step(path, body, after = () => {}) {
+    return answers.ask(path, { ...choice(), ...body }, (answer) => {
+      found = answer;
       after();
-      at.trouble("");
       begin();
-      sending(false);
       shown();
       window.scrollTo(0, 0);
-    } catch (error) {
-      at.trouble(error.status ? (path === "/api/evidence" ? said.refused : said.unchanged)(error.message) : said.offline);
-    }
-    sending(false);
-  }
-
-  function sending(now) {
-    busy = note.readOnly = now;
-    at.box.classList.toggle("sending", now);
+    });
   }
 
   const next = () => step("/api/evidence/next", {});
@@ -246,7 +246,7 @@ export async function evidence(at) {
   function send(event) {
     if (event.target.matches?.(".whole")) return false; // Enter presses the button
     if (found.unblinds) return agree();
-    if (busy || !found.first) return;
+    if (answers.busy || !found.first) return;
     if (!ready()) return at.trouble(said.notSent(outcome()));
     const { query, passages, proposed } = first();
     const accepted = sets.filter((each) => each.accepted && each.members.length).map((each) => each.members);
@@ -260,7 +260,7 @@ export async function evidence(at) {
   }
 
   function skip() {
-    if (busy || !found.first) return;
+    if (answers.busy || !found.first) return;
     later.push(found.first.query);
     if (later.length > 500) later.shift();
     tab.set("evidence.later", JSON.stringify(later));
@@ -268,7 +268,7 @@ export async function evidence(at) {
   }
 
   function back() {
-    if (busy) return;
+    if (answers.busy) return;
     if (past.length) {
       ({ sets, chosen } = past.pop());
       shown(document.activeElement.id);
@@ -298,6 +298,7 @@ export async function evidence(at) {
   shown();
   return {
     digit: (n) => choose(n - 1, document.activeElement.id), 0: none, "+": create, a: () => decide(true), r: () => decide(false), x: pick, j: () => move(1), k: () => move(-1),
-    ArrowDown: () => move(1), ArrowUp: () => move(-1), n: () => found.first && note.focus(), u: back, s: skip, Enter: send,
+    ArrowDown: () => move(1), ArrowUp: () => move(-1),
+    ArrowLeft: () => choose(chosen - 1, document.activeElement.id), ArrowRight: () => choose(chosen + 1, document.activeElement.id), n: () => found.first && note.focus(), u: back, s: skip, Enter: send,
   };
 }

@@ -1,28 +1,30 @@
 // Five passages in order, ties allowed: by keys, by tapping, or by dragging the rows of the list beside the texts.
 import { clipTexts, el, foldOnPhone, instructions, keyed, narrow, passage, start } from "./el.js";
 import { keep, kept } from "./local.js";
+import { oneAtATime } from "./waiting.js";
 
 const START = 6; // pixels that a pointer moves before it drags
-let watcher = null; // of the size of the view
 
 export async function order(at) {
   const said = at.words();
   let found = await at.post("/api/order/next", at.me());
   const draft = `order.${at.me().who}`;
-  let placed = restored(); // groups of ties, best first, of places on the page
-  let past = []; // what was placed before each step
+  let placed = [], past = []; // groups of ties, best first, of places on the page; and what was placed before each step
+  const orders = oneAtATime(at, "/api/order");
   let whole = new Set(); // places of the passages that are shown in full
-  let equal = false, busy = false, since = performance.now();
+  let equal = false, since = performance.now();
   const sent = []; // lines of one's own orders here
 
   const count = () => placed.flat().length;
   const group = (place, groups = placed) => groups.findIndex((each) => each.includes(place));
   const without = (place) => placed.map((each) => each.filter((other) => other !== place)).filter((each) => each.length);
 
-  // What was placed before a reload, if the server shows the same passages.
-  function restored() {
+  // What was placed before a reload or in an order that was withdrawn, if the server shows the same passages.
+  function restore() {
     const was = kept(draft), items = found.views.map((view) => view.item);
-    return was && was.items.join() === items.join() ? was.placed : [];
+    const again = found.withdrawn.map((each) => each.map((item) => items.indexOf(item)));
+    placed = again.length ? (again.flat().includes(-1) ? [] : again) : was && was.items.join() === items.join() ? was.placed : [];
+    past = placed.flatMap((members, number) => members.map((_, nth) => ({ placed: [...placed.slice(0, number), ...(nth ? [members.slice(0, nth)] : [])], equal: nth > 0 })));
   }
 
   function save() {
@@ -40,27 +42,19 @@ export async function order(at) {
       instructions("how", said.how, el("p", { className: "soft", textContent: said.orderHow })),
       el("h1", { textContent: found.views[0].question, dir: "auto" }),
       el("div", { className: "beside ordering" }, el("div", {}, ...found.views.map(card)), tray()));
-    clip();
+    clipTexts(at.box, whole, said);
     if (focus) document.getElementById(focus)?.focus({ preventScroll: focus.startsWith("row") });
   }
 
-  function clip() {
-    if (at.box.querySelector(".ordering")) clipTexts(at.box, whole, said);
-  }
-
-  watcher?.disconnect();
-  watcher = new ResizeObserver(clip); // a narrower page clips more
-  watcher.observe(at.box);
-
   function unfold(place) {
     if (!whole.delete(place)) whole.add(place);
-    clip();
+    clipTexts(at.box, whole, said);
   }
 
   function unfoldAll() {
     const texts = [...at.box.querySelectorAll(".card .text")], clipped = [...texts.keys()].filter((place) => texts[place].classList.contains("clipped"));
     whole = new Set(clipped.length ? [...whole, ...clipped] : []);
-    clip();
+    clipTexts(at.box, whole, said);
   }
 
   const rank = (place) => {
@@ -114,7 +108,7 @@ export async function order(at) {
   }
 
   function drag(event, made, place) {
-    if (event.button !== 0 || busy) return;
+    if (event.button !== 0 || orders.busy) return;
     const across = narrow.matches, where = (now) => (across ? now.clientX : now.clientY);
     const from = where(event), others = [...at.box.querySelectorAll(".row")].filter((each) => each !== made);
     let moving = false, aim = null;
@@ -179,13 +173,13 @@ export async function order(at) {
   }
 
   function put(place, focus = `row-${place + 1}`) {
-    if (busy || place >= found.views.length || group(place) >= 0) return;
+    if (orders.busy || place >= found.views.length || group(place) >= 0) return;
     change(equal && placed.length ? placed.with(-1, [...placed.at(-1), place]) : [...placed, [place]], focus);
   }
 
   // Half a step up or down: equal to the neighbour first, then past it.
   function nudge(place, step) {
-    if (busy) return;
+    if (orders.busy) return;
     const mine = group(place), rest = without(place), focus = `row-${place + 1}`;
     if (mine < 0) { if (step < 0) put(place, focus); return; }
     if (placed[mine].length > 1) return change(rest.toSpliced(mine + (step > 0 ? 1 : 0), 0, [place]), focus);
@@ -197,7 +191,7 @@ export async function order(at) {
   }
 
   function tying() {
-    if (busy) return;
+    if (orders.busy) return;
     equal = !equal && count() > 0;
     shown();
   }
@@ -209,36 +203,22 @@ export async function order(at) {
       keyed(said.send, send, "Enter", !found.views.length || count() < found.views.length));
   }
 
-  async function step(path, body, after) {
-    if (busy) return;
-    sending(true);
-    try {
-      const asked = { ...at.me(), ...body };
-      found = await (path === "/api/order" ? at.waiting.send(path, asked) : at.post(path, asked));
+  function step(path, body, after) {
+    return orders.ask(path, { ...at.me(), ...body }, (answer) => {
+      found = answer;
       keep(draft, null);
       after();
-      placed = [];
+      restore();
       whole = new Set();
-      past = [];
       equal = false;
       since = performance.now();
-      at.trouble("");
       shown();
       window.scrollTo(0, 0);
-    } catch (error) {
-      at.trouble(error.status ? (path === "/api/order" ? said.refused : said.unchanged)(error.message) : said.offline);
-    }
-    sending(false);
-  }
-
-  // While an order is on its way, its rows take no key, and the page shows so.
-  function sending(now) {
-    busy = now;
-    at.box.classList.toggle("sending", now);
+    });
   }
 
   function back() {
-    if (busy) return;
+    if (orders.busy) return;
     if (past.length) {
       ({ placed, equal } = past.pop());
       shown();
@@ -261,6 +241,7 @@ export async function order(at) {
   }
 
   at.redraw(shown);
+  restore();
   shown();
   return { digit: (n) => put(n - 1), u: back, Backspace: back, "=": tying, a: unfoldAll, Enter: enter };
 }

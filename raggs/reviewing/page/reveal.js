@@ -1,10 +1,12 @@
 // The model's grade of a passage that the annotator has labelled, and another grade after that.
 import { el, gradeButtons, keyed, passage, voice } from "./el.js";
+import { oneAtATime } from "./waiting.js";
 
 // `close` returns to grading; `changed(item, grade)` is called after a change.
 export async function reveal(at, item, close, changed) {
   const said = at.words();
-  let found = await at.post("/api/model", { ...at.me(), item }), busy = false;
+  const changes = oneAtATime(at, "/api/change");
+  let found = await at.post("/api/model", { ...at.me(), item });
 
   function shown() {
     const view = found.view, on = at.marking();
@@ -24,18 +26,12 @@ export async function reveal(at, item, close, changed) {
     back.focus();
   }
 
-  async function change(grade) {
-    if (busy) return;
-    busy = true;
-    try {
-      found = await at.waiting.send("/api/change", { ...at.me(), item: found.view.item, grade });
+  function change(grade) {
+    return changes.ask("/api/change", { ...at.me(), item: found.view.item, grade }, (answer) => {
+      found = answer;
       changed(found.view.item, found.own.grade);
-      at.trouble("");
       shown();
-    } catch (error) {
-      at.trouble(error.status ? said.refused(error.message) : said.offline);
-    }
-    busy = false;
+    });
   }
 
   at.redraw(shown);

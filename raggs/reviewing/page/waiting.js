@@ -18,6 +18,35 @@ export async function post(path, body, timeout = TIMEOUT) {
   return told;
 }
 
+// The requests of a view, one at a time: meanwhile the view takes no key, and shows so. Requests to `path` are answers,
+// which are sent until they arrive. `after` gets what the server answers, `failed` an error that was shown.
+export function oneAtATime(at, path) {
+  const said = at.words();
+  const one = {
+    busy: false,
+    async ask(to, body, after, failed = () => {}) {
+      if (one.busy) return;
+      show(true);
+      try {
+        const found = await (to === path ? at.waiting.send(to, body) : at.post(to, body));
+        at.trouble("");
+        show(false);
+        after(found);
+      } catch (error) {
+        at.trouble(error.status ? (to === path ? said.refused : said.unchanged)(error.message) : said.offline);
+        await failed(error);
+        show(false);
+      }
+    },
+  };
+  function show(busy) {
+    one.busy = busy;
+    at.box.classList.toggle("sending", busy);
+    for (const each of at.box.querySelectorAll("textarea")) each.readOnly = busy;
+  }
+  return one;
+}
+
 const all = () => names("waiting.").map((name) => kept(name)).filter(Boolean).sort((one, other) => one.at - other.at);
 
 // Send the answers that other annotators left in this tab, and those of other tabs as soon as they are closed.
