@@ -41,8 +41,6 @@ NUMBER_COLUMNS = {
     "tokens out",
     "mean s",
     "saved USD",
-    "est. calls",
-    "est. USD",
     "#",
 }
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from raggs.base.artifacts import MergeRecord, RetrieveRecord
-from raggs.base.errors import DataError, UsageError
+from raggs.base.errors import DataError, NotFoundError, UsageError
 from raggs.base.tables import NO_COLUMNS, ColumnNames
 from raggs.base.types import as_object
 from raggs.golden.base import FUSION_NAME, LISTS, RUNS, GoldenSet
@@ -49,8 +49,15 @@ def open_golden(path: Path | str, columns: ColumnNames = NO_COLUMNS) -> GoldenSe
     from raggs.runs.manifests.open_run import open_run
     from raggs.runs.manifests.store import RunStore  # imported lazily: files need no manifests
 
-    files = None if RunStore(path).exists else labels_in(path)
-    return _of_labels(*files, path.resolve().name, columns) if files else RunGolden(open_run(path))
+    if RunStore(path).exists:
+        return RunGolden(open_run(path))
+    if files := labels_in(path):
+        return _of_labels(*files, path.resolve().name, columns)
+    raise NotFoundError(
+        "no run here, and no file of labels",
+        where=path,
+        remedy="name a run directory, a file of labels, or an export that is not training data",
+    )
 
 
 def _of_labels(
