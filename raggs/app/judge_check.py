@@ -366,7 +366,7 @@ def _verdict_section(found: JudgeCheck) -> Section:
     whole = found.whole
     judges = ", ".join(found.judges)
     said = (
-        f"{judges}: {plural(whole.cases, 'grade')} of {plural(whole.clusters, 'query')} with human labels",
+        f"judge {judges}: {plural(whole.cases, 'grade')} of {plural(whole.clusters, 'query')} with human labels",
         *map(trusted, found.trust),
     )
     return Section("Verdict", said)
@@ -407,8 +407,9 @@ def _judgelayout_calibrated(found: GradeCalibration) -> Section:
         for grade, (expected, cases) in enumerate(zip(found.expected, found.cases, strict=True), 1)
     )
     before, after = f"{found.error:.2f}", "–" if math.isnan(found.error_mapped) else f"{found.error_mapped:.2f}"
-    said = f"root mean squared error {before} grades without the map, {after} with it (cross-validated over queries)"
-    helps = "the map helps" if found.helps else "the map does not help"
+    errors = f"of the judge's grades {before}, of the expected grades {after}"
+    said = f"root mean squared error {errors} (cross-validated over queries)"
+    helps = "this map of grades helps" if found.helps else "this map of grades does not help"
     table = Table.of(("judge", "expected human grade", "grades"), rows)
     more = () if math.isnan(found.error_by_mean) else (_by_mean(found),)
     return Section("Calibration: expected human grade by grade of the judge", (f"{said}: {helps}", *more), table)
@@ -422,7 +423,9 @@ def _by_mean(found: GradeCalibration) -> str:
 def _divided(kind: str, groups: list[CaseGroup]) -> Section:
     by_grade = kind == "grade of the judge"
     names = ("exact", "bias") if by_grade else ("kappa", "bias")  # all figures are in the JSON; two fit the screen
-    return Section(f"By {kind}", table=Table.of((kind, "grades", *names), (_row(group, names) for group in groups)))
+    return Section(
+        f"Agreement by {kind}", table=Table.of((kind, "grades", *names), (_row(group, names) for group in groups))
+    )
 
 
 def _places_section(groups: tuple[CaseGroup, ...]) -> Section:
@@ -430,7 +433,7 @@ def _places_section(groups: tuple[CaseGroup, ...]) -> Section:
     said = ("only pairs of passages with different human grades",)
     head = (PLACE, "pairs", "as annotators", "preferred, minus annotators")
     rows = (_row(each, ("exact", "bias")) for each in groups)
-    return Section("Orders by place in the prompt", said, Table.of(head, rows))
+    return Section("Agreement of orders by place in the prompt", said, Table.of(head, rows))
 
 
 def _row(group: CaseGroup, names: tuple[str, ...]) -> tuple[Value, ...]:

@@ -66,7 +66,7 @@ def test_a_judge_that_likes_what_stands_first_is_told(copy: Path, tmp_path: Path
     assert first.exact.value < 0.9
     assert sum(group.checked.cases for group in found.places) == len(ordered_pairs(open_run(copy), grades))
     page = markdown(lay_out_check(found))
-    assert "## Orders by place in the prompt" in page
+    assert "## Agreement of orders by place in the prompt" in page
     assert "| 1 |" in page
 
 

@@ -20,7 +20,7 @@ def test_a_judge_is_checked(tmp_path: Path) -> None:
     said = raggs("judge", "check", project.run, "--out", tmp_path / "out", "--details", env=environment(COLUMNS="80"))
     assert said.returncode == 0, said.stderr
     assert "usable for comparing systems: yes (kappa at least 0.4)" in said.stdout
-    assert "By rank in the pool" not in said.stdout, "one group says nothing"
+    assert "Agreement by rank in the pool" not in said.stdout, "one group says nothing"
     longer = ("usable", "root mean squared error", "note", "kappa  ", "/", "next: ")
     tables = [line for line in said.stdout.splitlines() if not line.startswith(longer)]
     assert max(map(len, tables)) <= 80, max(tables, key=len)
@@ -28,7 +28,7 @@ def test_a_judge_is_checked(tmp_path: Path) -> None:
     found = json.loads(raggs("judge", "check", project.run, "--json").stdout)
     assert found["whole"]["exact"]["value"] == 1.0
     wrote = raggs("judge", "check", project.run, "--calibration", tmp_path / "map.json", "--details")
-    assert "the map does not help" in wrote.stdout
+    assert "this map of grades does not help" in wrote.stdout
     assert str(tmp_path / "map.json") in wrote.stdout
     said = json.loads((tmp_path / "map.json").read_text())
     assert (said["judges"], len(said["expected"])) == (["qrels qrels.txt"], 5)

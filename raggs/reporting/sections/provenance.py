@@ -368,8 +368,8 @@ def _pools(pools: PoolSurvey) -> Iterator[Section]:
     yield Section("Contributions of retrievers", table=table_of(pools.sources, *found))
     if pools.overlap:
         shared = ((f"{a} and {b}", f"{share:.0%}") for (a, b), share in pools.overlap.items())
-        head = ("retrievers", "found by both, of all found by either")
-        yield Section("Overlap of retrievers", table=Table.of(head, shared))
+        table = Table.of(("retrievers", "found by both, of all found by either"), shared)
+        yield Section("Overlap of retrievers", table=table)
 
 
 def _languages(languages: Mapping[str, int]) -> Iterator[Section]:
