@@ -1,10 +1,10 @@
-"""What people's reading buys: scores corrected for what a judge gets wrong, and verdicts sure soonest.
+"""Measure corrected scores, the choice of passages to label, and the mean of several answers of a judge.
 
-    python benchmarks/people.py coverage FOLDER [--worlds 1000] [--draw questions] [--shares 0.2]
+    python benchmarks/people.py coverage FOLDER [--worlds 1000] [--draw queries] [--shares 0.2]
     python benchmarks/people.py impact FOLDER [--worlds 20]
     python benchmarks/people.py answers FOLDER [--worlds 30]
 
-FOLDER holds a labelled collection: corpus.jsonl, queries.jsonl, qrels.trec. The tables are in results/people.md.
+FOLDER is a labelled collection: corpus.jsonl, queries.jsonl, qrels.trec. The tables are in results/people.md.
 """
 
 from __future__ import annotations

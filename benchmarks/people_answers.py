@@ -1,8 +1,8 @@
-"""Is the mean of a judge's several answers worth more than the grade that came of them?
+"""Measure whether the mean of a judge's answers predicts human grades better than their median.
 
-A world draws 75 questions of the collection; a simulated judge answers three or five times about each passage, a grade
-up or down (or always up) on a part of its answers, and its grade is their median. People grade some passages at random,
-of which both maps are learnt. Told is how far a passage is off, by cross-fitting on other questions.
+A world has 75 queries of the collection. A simulated judge answers three or five times per passage. Some of its
+answers are off by one grade, and its grade is the median. Both maps are fitted to the human grades of random
+passages. The errors are those on other queries (cross-fitting).
 """
 
 from __future__ import annotations
@@ -26,11 +26,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--worlds", type=int, default=30)
     options = parser.parse_args(arguments)
     collection = labelled(options.folder)
-    print(
-        "| judge | answers | passages read | as it is | by grade | by the mean | nearer by | kept |\n"
-        + "|---" * 8
-        + "|"
-    )
+    print("| judge | answers | labels | median | median, mapped | mean, mapped | gain | better |\n" + "|---" * 8 + "|")
     for name, (noise, lean) in JUDGES.items():
         for answers, read in ((3, 200), (3, 600), (5, 200), (5, 600)):
             found = []

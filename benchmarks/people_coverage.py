@@ -1,17 +1,18 @@
-"""Do intervals of corrected scores hold what they promise, and what do they save against people's labels alone?
+"""Measure how often intervals of corrected scores contain the true score, and how wide they are.
 
-A pool holds the best 20 of each system, and people's labels are those of the collection; passages without one are not
-relevant. In each world the queries are drawn anew from those of the collection, with repetition, so that the truth is
-the collection's mean; a simulated judge labels the pool; people label a random part of it. Counted is in how many
-worlds the 95% interval holds the truth, and how wide it is beside that by people's labels alone.
+A pool has the best 20 passages of each system. The human labels are those of the collection, and passages without a
+label are not relevant. In each world, the queries are drawn with repetition, so the true score is the mean over the
+collection. A simulated judge labels the pool, and a random part of the pool gets human labels. The tables contain the
+share of worlds in which the 95% interval contains the true score. They compare its width with that of an interval
+from the human labels only.
 
-    a quarter off by one   the judge's grade is one up or down on 25% of the passages
-    biased                 one up on half of them
-    useless                any grade, whatever the passage
-    flattering             5 for whatever is at a system's first three ranks, else right
+- a quarter off by one: the judge's grade is one too high or too low for 25% of the passages.
+- biased: the grade is one too high for half of the passages.
+- useless: the grade is random.
+- flattering: the first three passages of the first system get grade 5, and all other grades are right.
 
-What people read is drawn in three ways: passages, each with one chance; passages by the judge's grade, rare ones more
-often, as `raggs review plan` draws them; whole questions.
+The labelled part is drawn in three ways: passages with equal probability, passages by the judge's grade (as `raggs
+review plan` draws them), or whole queries.
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ POOL, GRADES = 20, 5
 MEASURES = [named.measure for named in parse_measures(["precision4@10", "harm@10", "rbp@10", "hits@5"])]
 RECALL = parse_measure("recall@10").measure
 WHOLE = parse_measures(["ndcg@10", "recall@10", "ra_nwg@10", "n_recall4@10", "n_recall5@10", "mrr@10", "map", "hit@3"])
-PASSAGES, STRATA, QUESTIONS = "passages", "by grade", "questions"
-SHARES = {PASSAGES: (0.1,), STRATA: (0.1,), QUESTIONS: (0.15, 0.2)}
+PASSAGES, STRATA, QUERIES = "passages", "by grade", "queries"
+SHARES = {PASSAGES: (0.1,), STRATA: (0.1,), QUERIES: (0.15, 0.2)}
 Judge = Callable[["Collection", np.random.Generator], Ints]
 
 
 @dataclass(frozen=True)
 class Collection:
-    """The pool of all systems with people's labels, and where two of them put them."""
+    """The pool of all systems with human labels, and the ranks of its passages in two of them."""
 
     qrels: Qrels
     hits: tuple[Hits, ...]
@@ -97,12 +98,13 @@ JUDGES: dict[str, Judge] = {
 
 @dataclass(frozen=True)
 class World:
-    """Queries drawn from the collection, the judge's labels, and which passages of each drawn query people labelled.
+    """Queries drawn from the collection, the judge's labels, and the passages with a human label.
 
     Attributes:
-        picked: shape (queries,), the query of the collection that each is.
-        item: shape (rows,), the judgments of their pools, one query after the other.
-        drawn, chance: shape (rows,).
+        picked: shape (queries,), the number of each drawn query in the collection.
+        item: shape (rows,), the judgments of their pools, query by query.
+        drawn: shape (rows,), whether the passage has a human label.
+        chance: shape (rows,), the probability of that.
     """
 
     collection: Collection
@@ -119,7 +121,7 @@ class World:
         return self._totals(query, shares[row], place, measure.table(hits.qrels))
 
     def pooled(self, measure: Linear) -> QueryTotals:
-        """Of all passages, whatever a system returned."""
+        """Return the totals over all passages of the pool."""
         query = np.repeat(np.arange(len(self.picked)), np.diff(np.append(self._start, len(self.item))))
         table = measure.table(self.collection.qrels)
         return self._totals(query, np.ones(len(self.item)), np.arange(len(self.item)), table)
@@ -137,7 +139,7 @@ class World:
 
 
 def spread(ends: Ints, picked: Ints) -> tuple[Ints, Ints]:
-    """For every row of the groups that are picked, the number of the pick, and the row."""
+    """Return the number of the drawn query and the row, for every row of the drawn queries."""
     sizes = np.diff(ends)[picked]
     query = np.repeat(np.arange(len(picked)), sizes)
     return query, np.arange(len(query)) + np.repeat(ends[picked] - (np.cumsum(sizes) - sizes), sizes)
@@ -160,14 +162,16 @@ def world_of(collection: Collection, judge: str, way: str, share: float, seed: i
 
 @dataclass
 class Count:
-    """Of one figure over the worlds."""
+    """Sums over the worlds, for one score and judge."""
 
     truth: float
     worlds: int = 0
     held: int = 0
-    held_alone: int = 0
+    held_labels_only: int = 0
     known: int = 0
-    sums: Floats = field(default_factory=lambda: np.zeros(5))  # width, alone, power; machine off, corrected off
+    sums: Floats = field(
+        default_factory=lambda: np.zeros(5)
+    )  # width, width of labels only, power, error of the judge, error of the corrected score
 
     def add(self, found: CorrectedMean, alone: CorrectedMean, machine: float) -> None:
         self.worlds += 1
@@ -175,12 +179,12 @@ class Count:
         if not math.isnan(found.low):
             self.known += 1
             self.held += found.low <= self.truth <= found.high
-            self.held_alone += alone.low <= self.truth <= alone.high
+            self.held_labels_only += alone.low <= self.truth <= alone.high
             self.sums[:3] += found.high - found.low, alone.high - alone.low, found.power
             self.sums[4] += found.mean - self.truth
 
     def cells(self) -> str:
-        shares = [each / max(self.known, 1) for each in (self.held, self.held_alone)]
+        shares = [each / max(self.known, 1) for each in (self.held, self.held_labels_only)]
         held, alone = (f"{100 * s:.1f} ± {100 * math.sqrt(s * (1 - s) / max(self.known, 1)):.1f}" for s in shares)
         width, by_people, power = self.sums[:3] / max(self.known, 1)
         off = self.sums[3] / self.worlds, self.sums[4] / max(self.known, 1)
@@ -213,27 +217,27 @@ def by_passages(collection: Collection, judge: str, way: str, share: float, worl
             )
             scores = [float(measure.score(hits).mean()) for hits in collection.hits]
             name = f"{measure.NAME}@{measure.k}"
-            for label, truth, totals in told(name, scores, first, second):
+            for label, truth, totals in with_difference(name, scores, first, second):
                 count = counts.setdefault(label, Count(truth))
                 count.add(correct(totals), correct(totals, power=0.0), float(totals.judge.mean()))
         first, second = (world.totals(hits, RECALL, top) for hits, top in zip(collection.hits, tops, strict=True))
         below = world.pooled(RECALL)
-        for label, truth, totals in told("recall@10, pooled", found, first, second):
+        for label, truth, totals in with_difference("recall@10, pooled", found, first, second):
             machine = float(totals.judge.mean() / below.judge.mean())
             estimates = correct_ratio(totals, below), correct_ratio(totals, below, power=0.0)
             counts.setdefault(label, Count(truth)).add(*estimates, machine)
     return counts
 
 
-def told(
+def with_difference(
     name: str, truths: Sequence[float], first: QueryTotals, second: QueryTotals
 ) -> Iterator[tuple[str, float, QueryTotals]]:
     yield name, truths[0], first
     yield f"{name}, difference", truths[0] - truths[1], first - second
 
 
-def by_questions(collection: Collection, judge: str, reads: Sequence[int], worlds: int) -> dict[int, Counts]:
-    """Any measure, by questions that are read whole."""
+def by_queries(collection: Collection, judge: str, reads: Sequence[int], worlds: int) -> dict[int, Counts]:
+    """Correct any metric by the labels of whole queries."""
     counts: dict[int, Counts] = {read: {} for read in reads}
     truth = values_of(collection, collection.qrels.grade)
     queries = len(collection.qrels.qids)
@@ -261,11 +265,11 @@ def values_of(collection: Collection, grade: Ints) -> Floats:
 
 
 def rows_of(judge: str, folder: Path, way: str, shares: Sequence[float], worlds: int) -> list[str]:
-    """The rows of a judge."""
+    """Return the rows of a judge."""
     collection = collection_of(folder)
-    if way == QUESTIONS:
+    if way == QUERIES:
         reads = [round(share * len(collection.qrels.qids)) for share in shares]
-        found = {f"{read} questions": each for read, each in by_questions(collection, judge, reads, worlds).items()}
+        found = {f"{read} queries": each for read, each in by_queries(collection, judge, reads, worlds).items()}
     else:
         found = {f"{100 * share:g}%": by_passages(collection, judge, way, share, worlds) for share in shares}
     return [
@@ -276,8 +280,8 @@ def rows_of(judge: str, folder: Path, way: str, shares: Sequence[float], worlds:
 
 
 HEAD = (
-    "| read | judge | measure | truth | machine off by | corrected off by | coverage, % | width | "
-    "people only: coverage, % | width against people only | power | told, % |"
+    "| labelled | judge | metric | true value | judge off by | corrected off by | coverage, % | width | "
+    "labels only: coverage, % | width relative to labels only | weight of the judge | worlds with an interval, % |"
 )
 
 
@@ -285,14 +289,18 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="people.py coverage")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--worlds", type=int, default=1000)
-    parser.add_argument("--shares", type=float, nargs="*", help="that people read")
+    parser.add_argument(
+        "--shares", type=float, nargs="*", help="shares of the passages or queries that get human labels"
+    )
     parser.add_argument("--draw", choices=list(SHARES), nargs="*", default=list(SHARES))
-    parser.add_argument("--naive", action="store_true", help="what did not help: others corrected by passages")
+    parser.add_argument(
+        "--naive", action="store_true", help="coverage of two corrections from single passages that fail"
+    )
     options = parser.parse_args(arguments)
     if options.naive:
         from people_naive import naive
 
-        print("| read | judge | measure | how | truth | off by | coverage, % |\n" + "|---" * 7 + "|")
+        print("| labelled | judge | metric | method | true value | off by | coverage, % |\n" + "|---" * 7 + "|")
         for row in naive(collection_of(options.folder), 0.1, options.worlds):
             print(row, flush=True)
         return

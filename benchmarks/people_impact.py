@@ -1,14 +1,13 @@
-"""How much must people read until the order of eight systems is the one that all labels by people give?
+"""Count the labels until the order of eight systems is that of complete labels.
 
-A pool holds the best 10 of each system, and people's labels are those of the collection; passages without one are not
-relevant. A simulated judge is off by one grade on a quarter of its answers. Each strategy says what to read next; a
-person reads it, and their label takes the judge's place. Counted is what is read until the order by nDCG@10 is the
-true one and stays it to the end. Worlds differ in the questions, 75 of all, and in the judge's errors; every number
-comes from names by the seed.
+A pool has the best 10 passages of each system. The human labels are those of the collection, and passages without a
+label are not relevant. A simulated judge is off by one grade on a quarter of its answers. Each strategy chooses the
+passages to label next, and a human label replaces the judge's grade. The count ends when the order by nDCG@10 is
+right and does not change again. Worlds differ in their 75 queries and in the errors of the judge.
 
-    random        any passage
-    uncertainty   where the judge's grade is least sure (entropy), by all that was read so far
-    impact        raggs review plan, made anew after each block of reading, its random tenth counted
+- random: any passage.
+- uncertainty: the passage with the highest entropy of the grade, given all labels so far.
+- impact: `raggs review plan`, repeated after each block of labels. The labels of its random tenth are counted.
 """
 
 from __future__ import annotations
@@ -34,15 +33,15 @@ from raggs.stats.correction import draw
 
 POOL, GRADES, QUESTIONS = 10, 5, 75
 MEASURES = parse_measures(["ndcg@10"])
-LOOK = 20  # read between two looks at the order
-FIRST, GROWTH = 60, 1.5  # read until the next plan, and how much longer each time
-LATE = 0.4  # of all passages: no more plans from there on
+LOOK = 20  # labels between two comparisons of the order
+FIRST, GROWTH = 60, 1.5  # labels until the next plan, and growth of this number
+LATE = 0.4  # share of labelled passages after which no plan is made
 RANDOM_SHARE = 0.1
 
 
 @dataclass(frozen=True)
 class Collection:
-    """The pool of eight systems with people's labels, and where each system put them."""
+    """The pool of eight systems with human labels, and the ranks of its passages."""
 
     qrels: Qrels
     hits: tuple[Hits, ...]
@@ -54,7 +53,7 @@ class Collection:
         return [replace(each, qrels=qrels) for each in self.hits]
 
     def means(self, grade: Ints) -> Floats:
-        """Shape (systems, measures)."""
+        """Return the mean scores, shape (systems, metrics)."""
         held = self.relabelled(grade)
         return np.array([[np.nan_to_num(each.values(hits)).mean() for each in MEASURES] for hits in held])
 
@@ -76,25 +75,25 @@ class World:
         return self.heard.grade
 
 
-Strategy = Callable[[World, Ints, Ints, Ints], Ints]  # world, read, drawn at random among them, how many -> what next
+Strategy = Callable[[World, Ints, Ints, Ints], Ints]  # world, labelled, drawn at random, number -> next passages
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """People's labels of the pools by question, and what eight systems return."""
+    """Human labels of the pools by query, and the runs of eight systems."""
 
     labels: dict[str, dict[str, int]]
     runs: dict[str, Run]
 
     def some(self, seed: int) -> Collection:
-        """A part of the questions, drawn at random."""
+        """Return a random part of the queries."""
         chosen = generator(seed, "questions").permutation(sorted(self.labels))[:QUESTIONS]
         qrels = Qrels.of({qid: self.labels[qid] for qid in chosen.tolist()}, GradeScale.of(1, GRADES))
         return Collection(qrels, tuple(find_hits(qrels, run) for run in self.runs.values()))
 
 
 def labelled(folder: Path, pool: int = POOL) -> Labelled:
-    """The best `pool` of each of eight systems over a collection, with its labels; 1 where it has none."""
+    """Return the best `pool` passages of each of eight systems, with their labels (1 without a label)."""
     corpus = [json.loads(line) for line in (folder / "corpus.jsonl").open()]
     asked = [json.loads(line) for line in (folder / "queries.jsonl").open()]
     ids = [each.get("_id") or each.get("doc_id") or each["id"] for each in corpus]
@@ -112,7 +111,7 @@ def labelled(folder: Path, pool: int = POOL) -> Labelled:
 
 
 def world_of(collection: Collection, seed: int, answers: int, noise: float, lean: float) -> World:
-    """A judge that slips by one grade; upwards with probability `lean`."""
+    """Return a world with a judge that is off by one grade, upwards with probability `lean`."""
     truth, draw = collection.qrels.grade - 1, generator(seed, "judge", answers, noise, lean)
     shape = len(truth), answers
     step = np.where(draw.random(shape) < lean, 1, -1) * (draw.random(shape) < noise)
@@ -167,13 +166,13 @@ def lot(world: World, read: Ints, count: int) -> Ints:
 
 
 def mixed(some: Ints, others: Ints) -> Ints:
-    """Both, the first spread evenly."""
+    """Return both, with the first distributed evenly among the others."""
     place = np.concatenate([(np.arange(len(side)) + 0.5) / max(len(side), 1) for side in (some, others)])
     return np.concatenate([some, others])[np.argsort(place, kind="stable")].astype(np.int64)
 
 
 def needed(world: World, strategy: Strategy, share: float) -> tuple[int, int]:
-    """How many are read until the order is the true one and stays it, and until it is first."""
+    """Return the number of labels until the order is final, and until it is right for the first time."""
     goal, grade = world.collection.order(world.truth), world.machine.copy()
     read, drawn, block = np.empty(0, np.int64), np.empty(0, np.int64), FIRST
     wrong, first = 0 if world.collection.order(grade) == goal else 1, None
@@ -193,7 +192,7 @@ def needed(world: World, strategy: Strategy, share: float) -> tuple[int, int]:
     return wrong + LOOK if wrong else 0, first or 0
 
 
-def told(values: Sequence[int]) -> str:
+def mean_and_error(values: Sequence[int]) -> str:
     found = np.array(values, dtype=float)
     return f"{found.mean():,.0f} ± {found.std(ddof=1) / np.sqrt(len(found)):,.0f}"
 
@@ -206,7 +205,7 @@ def rows(collection: Labelled, worlds: int, names: Sequence[str]) -> Iterator[st
                 needed(world_of(collection.some(seed), seed, *settings), *STRATEGIES[name]) for seed in range(worlds)
             ]
             stay, first = zip(*found, strict=True)
-            yield f"| {judge} | {name} | {told(stay)} | {told(first)} | {np.median(stay):,.0f} |"
+            yield f"| {judge} | {name} | {mean_and_error(stay)} | {mean_and_error(first)} | {np.median(stay):,.0f} |"
 
 
 STRATEGIES: dict[str, tuple[Strategy, float]] = {

@@ -1,8 +1,9 @@
-"""What did not help: measures that are no sums over passages, corrected by passages all the same.
+"""Measure two corrections from single passages for metrics that are not sums over passages. Both fail.
 
-label by label   each drawn passage's own effect on its query, over its chance, as if labels did not touch each other
-imputed          unread passages are given grades at random, by what people gave to the read ones of the same grade by
-                 the judge (20 times; Rubin 1987); read ones have people's
+- label by label: the effect of each labelled passage on the score of its query, divided by the probability that it
+  was drawn. This ignores that labels change each other's effect.
+- imputed: unlabelled passages get 20 random grades, from the distribution of human grades for the judge's grade
+  (Rubin 1987).
 """
 
 from __future__ import annotations
@@ -45,9 +46,9 @@ def naive(collection: Collection, chance: float, worlds: int) -> Iterator[str]:
 
 
 def effects_of(collection: Collection, judge: Ints) -> tuple[Floats, Floats]:
-    """By other measures: what queries are worth by the judge's labels, and what each passage's right label adds alone.
+    """Return the scores from the judge's labels, and the effect of the right label of each passage.
 
-    Shapes (measures, queries) and (measures, passages).
+    Shapes (metrics, queries) and (metrics, passages).
     """
     qrels, hits = collection.qrels, collection.hits[0]
     turn = np.arange(len(qrels.query)) - np.searchsorted(qrels.query, qrels.query)
@@ -80,7 +81,7 @@ def label_by_label(world: World, chance: float, _: int) -> list[CorrectedMean]:
 def imputed(world: World, _: float, seed: int) -> list[CorrectedMean]:
     hits, truth = copied(world), world.collection.qrels.grade[world.item]
     judge, draw = world.judge[world.item], generator(seed, "imputed")
-    table = np.ones((GRADES, GRADES)) / GRADES  # a passage of each grade in all, before anybody has read
+    table = np.ones((GRADES, GRADES)) / GRADES  # one passage of each grade before the first label
     np.add.at(table, (judge[world.drawn] - 1, truth[world.drawn] - 1), 1.0)
     upto = np.cumsum(table / table.sum(axis=1, keepdims=True), axis=1)
     values = []
@@ -92,7 +93,7 @@ def imputed(world: World, _: float, seed: int) -> list[CorrectedMean]:
 
 
 def _pooled(values: Floats) -> CorrectedMean:
-    """Of several imputations, shape (times, queries): Rubin's rules, and queries drawn from all."""
+    """Return the mean of several imputations, shape (times, queries), with an interval by Rubin's rules."""
     ones = np.ones(values.shape[1])
     found = [correct_values(each, each, ones) for each in values]
     means = np.array([each.mean for each in found])
@@ -103,7 +104,7 @@ def _pooled(values: Floats) -> CorrectedMean:
 
 
 def copied(world: World) -> Hits:
-    """The first system's lists over the drawn queries, each of which is one of its own."""
+    """Return the first system's lists for the drawn queries. A query that is drawn twice counts as two."""
     hits, collection = world.collection.hits[0], world.collection
     query, _ = spread(collection.first, world.picked)
     docs = IdColumn.of([f"{place:06d}" for place in range(len(world.item))])

@@ -270,8 +270,8 @@ def test_the_coverage_of_corrected_scores_is_told_in_the_figures_of_the_results(
     }
     for read, rows, low, high in (
         ("10%", 80, 93.4, 96.7),
-        ("30 questions", 64, 93.1, 97.1),
-        ("22 questions", 64, 91, 99),
+        ("30 queries", 64, 93.1, 97.1),
+        ("22 queries", 64, 91, 99),
     ):
         coverage = [float(row[6].split("±")[0]) for row in measured if row[0] == read]
         assert len(coverage) == rows
