@@ -42,7 +42,7 @@ def take(browser: Any, address: str, name: str, height: int, *, above: str = "",
         page.keyboard.press("Enter")
         page.wait_for_selector("#work:not([hidden])")
         while len(page.inner_text("#text")) < READABLE:  # some passages of the manual are only a heading
-            page.keyboard.press("j")
+            page.keyboard.press("s")
             page.wait_for_timeout(300)
     page.evaluate("document.activeElement.blur()")
     page.wait_for_timeout(500)

@@ -83,6 +83,8 @@ def test_every_key_of_the_view(browser: Any, tmp_path: Path) -> None:
         assert keys == {*"12345←→jk↓↑xar+0nsu?hvV", "Ctrl+z", "Enter"}
         ada.press("Enter")
         ada.have("? 1 + 3", "? 2")
+        ada.has("#passage-1", "Remove from set 1")
+        ada.has("#passage-2", "Add to set 1")
         ada.has("[role=status].soft:visible", "2 sets to decide")
         assert ada.page.get_by_role("button", name="Send").is_disabled()
         ada.press("Enter")

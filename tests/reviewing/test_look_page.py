@@ -98,7 +98,7 @@ def test_a_hit_leads_to_its_passage_and_the_list_can_be_sorted(browser: Any, add
     opened = window.page.locator(".sheet-passage[open]")
     assert opened.count() == 1
     assert wanted in opened.inner_text()
-    doubts = "all => all.map(a => Number(/([0-9.]+) pairs in the wrong/.exec(a.textContent)[1]))"
+    doubts = "all => all.map(a => Number(/([0-9.]+) pairs of passages in the wrong/.exec(a.textContent)[1]))"
     window.page.select_option("#sort", "doubt")
     shown = window.page.eval_on_selector_all("#questions a", doubts)
     assert shown == sorted(shown, reverse=True)

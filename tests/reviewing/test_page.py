@@ -390,14 +390,14 @@ def test_five_in_order_by_keys_and_by_touch(browser: Any, tmp_path: Path, width:
         assert rows(page) == "3 1 =2 4 5"
         ada.look(f"order-{width}")
         ada.press("Enter")
-        sync_api.expect(page.locator("#view")).to_contain_text("1 done, 1 left")
+        sync_api.expect(page.locator("#view")).to_contain_text("1 order done, 1 left")
         (line,) = lines(tmp_path / "reviews")
         assert line.places == (1, 1, 0, 2, 3)
         assert line.seconds > 0
         page.reload()
-        sync_api.expect(page.locator("#view")).to_contain_text("1 done, 1 left")
+        sync_api.expect(page.locator("#view")).to_contain_text("1 order done, 1 left")
         ada.press("2", "u", "u")
-        sync_api.expect(page.locator("#view")).to_contain_text("0 done, 2 left")
+        sync_api.expect(page.locator("#view")).to_contain_text("0 orders done, 2 left")
         assert ada.complaints == []
 
 

@@ -116,15 +116,14 @@ export async function evidence(at) {
   function card(view, place) {
     const inside = [...sets.keys()].filter((each) => sets[each].members.includes(view.doc_id));
     const here = inside.includes(chosen);
-    const label = [said.place(place + 1), inside.length ? said.inSets(inside.map((each) => each + 1).join(", ")) : ""].filter(Boolean).join(": ");
-    const button = Object.assign(keyed(label, () => toggle(view.doc_id), "x"), { id: `passage-${place + 1}`, className: "pick" });
-    button.setAttribute("aria-pressed", String(here));
-    const grade = view.grade === null ? null : el("strong", { className: `grade g${view.grade}`, textContent: String(view.grade) });
-    if (grade) grade.append(el("span", { className: "unseen", textContent: ` ${said.grades}` }));
+    const name = said.place(place + 1), step = here ? said.removeFrom(chosen + 1) : sets.length ? said.addTo(chosen + 1) : said.addNew;
+    const button = Object.assign(keyed(step, () => toggle(view.doc_id), "x"), { id: `passage-${place + 1}`, className: "pick", ariaLabel: `${step}: ${name}` });
+    const member = inside.length ? el("span", { className: "soft", textContent: said.inSets(inside.map((each) => each + 1).join(", ")) }) : null;
+    const grade = view.grade === null ? [] : [el("span", { className: "soft", textContent: said.grades }), el("strong", { className: `grade g${view.grade}`, textContent: String(view.grade) })];
     const unfold = el("button", { type: "button", className: "whole plain", textContent: said.showAll, onclick: () => { if (!whole.delete(place)) whole.add(place); clipTexts(at.box, whole, said); } });
     const body = view.text ? passage(said, { ...view, terms: first().terms }, at.marking())
       : [el("h2", { textContent: view.doc_id, dir: "auto" }), el("p", { className: "soft", textContent: said.noText })];
-    return el("article", { className: `card${here ? " picked" : ""}` }, el("p", { className: "tools" }, button, grade), ...body, unfold);
+    return el("article", { className: `card${here ? " picked" : ""}` }, el("p", { className: "tools" }, el("strong", { textContent: name }), ...grade, button, member), ...body, unfold);
   }
 
   // --- sets -----------------------------------------------------------------------------------------------------------
