@@ -107,8 +107,9 @@ class SharedText:
                 self._index.setdefault(each, []).append(doc_id)
 
     def candidates(self, doc_id: str, text: str) -> list[str]:
-        """Return the ids of judged passages with common text, most common text first. A passage with the id of the new
-        passage is always included.
+        """Return the ids of at most `MAX_CANDIDATES` judged passages with common text, most common text first.
+
+        A judged passage with the id of the new passage is added at the front.
         """
         votes = Counter(each for shingle in set(shingles(text)) for each in self._index.get(shingle, ()))
         wanted = min(MIN_VOTES, max(1, len(text.split()) - SHINGLE + 1))

@@ -57,11 +57,11 @@ class LabelRecord(JudgeRecord):
 
 @dataclass(frozen=True)
 class GoldenQuery:
-    """One query of a golden set. A part that was not requested is empty.
+    """One query of a golden set. A part that was not requested may be empty.
 
     Attributes:
         query: the query as its author wrote it; None if only labels are known.
-        pool: the pooled passages, best fused passage first; empty if their texts are unavailable.
+        pool: the pooled passages, in a run best fused passage first; empty if their texts are unavailable.
         grades: grades of the pool's passages, in the same order.
         order: the ranked passages, best first, with their confidence; empty if there is no ranking.
     """
@@ -160,8 +160,7 @@ class GoldenSet(ABC):
         """
 
     def hits(self) -> Iterator[RetrieveRecord]:
-        """Yield what each retriever returned, grouped by query and sorted by rank for each retriever. If no lists are
-        known, yield nothing.
+        """Yield what each retriever returned. The hits of a retriever for a query follow each other, sorted by rank. If no lists are known, yield nothing.
         """
         return iter(())
 

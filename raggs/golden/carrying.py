@@ -6,8 +6,8 @@ human labels are not copied, nor are other labels of passages that have a human 
 
 An order by the judge is copied for passages whose text is unchanged. If a passage of it was edited or removed, the
 order of the remaining passages is copied, if there are at least two. The ranking of a query can be repeated without
-calls if its passages, their grades and the settings of the rank stage are unchanged. This does not apply to rankings
-with a budget, with `batch_size: auto` or with probabilities of grades.
+calls if the id of the query, its passages, their grades and the settings of the rank stage are unchanged. This does not
+apply to rankings with a budget, with `batch_size: auto` or with probabilities of grades.
 """
 
 from __future__ import annotations

@@ -177,7 +177,7 @@ class Judgments:
         return self.qrels.facets(self.facets) if self.facets else None
 
     def unscorable(self) -> str:
-        """Return a warning if no passage is relevant but some have a gain above 0, otherwise an empty text.
+        """Return a warning if no passage is relevant, otherwise an empty text.
 
         Raises:
             DataError: passages have labels, but none is relevant or has a gain above 0, so every system would score 0.

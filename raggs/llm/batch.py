@@ -1,8 +1,9 @@
 """Calls through batches, with the same requests, checks, budget and ledger as direct calls, but batch prices.
 
-`BatchCaller` replaces `raggs.llm.caller.Caller` in a conversation. A line is one request in a batch. A failed line goes
-into the next batch, for at most `rounds` batches, or to a direct call if `fallback` is `direct`. The invocation that
-receives the batch's answers counts and books the line. Until then, the line counts as possibly billed.
+`BatchCaller` replaces `raggs.llm.caller.Caller` in a conversation. A line is one request in a batch. A line whose
+failure may be temporary goes into the next batch, for at most `rounds` batches, or to a direct call if `fallback` is
+`direct`. Other failures are final. The invocation that receives the batch's answers counts and books the line. Until
+then, the line counts as possibly billed.
 """
 
 from __future__ import annotations
@@ -83,8 +84,9 @@ class BatchCaller:
         chat calls; other calls are made directly.
 
         Raises:
-            Fault: neither a batch nor a direct call answered.
+            Fault: all attempts failed, or one failed with an error that is not worth another attempt.
             BudgetError, ConfigError: see `Caller.call`.
+            BusyError, ProviderError: the journal of batches cannot be used.
         """
         if not isinstance(call, ChatCall):
             return await self._direct.call(call, trace)

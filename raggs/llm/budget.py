@@ -245,7 +245,7 @@ class Budget:
                 raise BudgetSpent(cap, told)
 
     def _possibly(self, cap: BudgetCap) -> str:
-        """Return how much of the spent amount is only possibly billed, in parentheses; empty if all is certain."""
+        """Return the possibly billed part of the spent amount, in parentheses; empty if there is none."""
         unknown = self._unknown()
         if cap.per_invocation or not unknown.calls:
             return ""

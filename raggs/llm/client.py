@@ -12,8 +12,8 @@ file.
 A query or passage may contain anything, such as a fake end mark followed by instructions to the judge. Each text is
 therefore placed between marks made from a keyed hash (HMAC-SHA256) of the text. Without the key, the marks cannot be
 forged. With the same key, the same text gives the same bytes, so the same call finds its answer in the cache. The key
-is stored next to the cache; without a cache, it is random and not stored. If the key is lost, cached answers are no
-longer found, but nothing else is lost.
+is stored next to the cache; without a cache, it is random and not stored. If the key is lost, cached answers to
+requests with such texts are no longer found. Nothing else is lost.
 
 `MeteredLLM` measures the chat and decision requests of one part of the work. Cached answers count with their original
 usage, so the sum does not depend on the state of the cache.
@@ -205,6 +205,7 @@ class LLM:
 
         Raises:
             ProviderError: the provider failed, or did not return one finite vector of that length per text.
+            DataError: the provider rejected the request, for example because a text is too long.
             RaggsError: see `ask`.
         """
         from raggs.llm.embedding import EmbedRequestState
@@ -218,6 +219,7 @@ class LLM:
 
         Raises:
             ProviderError: the provider failed, or did not return one finite score per passage.
+            DataError: the provider rejected the request.
             RaggsError: see `ask`.
         """
         from raggs.llm.reranking import RerankRequestState
@@ -235,7 +237,8 @@ class LLM:
         """Return `content` between marks that its author cannot guess. The same content gives the same bytes.
 
         Raises:
-            ProviderError: the key next to the cache cannot be read or created.
+            ProviderError, DataError: the key next to the cache cannot be read or created.
+            BusyError, ProviderError: the cache is locked or unusable.
         """
         return self._guard(content)
 
@@ -307,7 +310,7 @@ class LLM:
         parameters: Mapping[str, object],
         account: LedgerAccount,
     ) -> Exchange[T]:
-        """Return the answer. If another run is making the same request, wait and use its answer."""
+        """Return the answer. If another run is making the same request, wait for it. Use its answer, except for a batch."""
         from raggs.llm.cache import claim_keys
         from raggs.llm.conversation import Exchange, converse
 

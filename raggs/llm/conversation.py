@@ -154,7 +154,8 @@ def read_completion(completion: Completion, check: Callable[[JsonObject], T], *,
     may end at its limit.
 
     Raises:
-        Unusable: the answer is cut off, refused, empty, not JSON, or rejected by `check`.
+        Unusable: the answer is cut off, refused, empty, not one JSON object, or rejected by `check`, or it lacks the
+            requested log-probabilities.
     """
     if completion.finish == "length" and not logprobs:
         raise Unusable("it was cut off at the limit of its length", truncated=True)
@@ -169,7 +170,7 @@ def read_text(raw: str, check: Callable[[JsonObject], T]) -> T:
     """Return the validated value of an answer's text.
 
     Raises:
-        Unusable: the text is empty, not JSON, or rejected by `check`.
+        Unusable: the text is empty, not one JSON object, or rejected by `check`.
     """
     text = raw.strip()
     if fenced := MARKDOWN_FENCE.match(text):

@@ -113,6 +113,7 @@ class EmbedRequestState:
 
         Raises:
             ProviderError: the provider failed, or its answers stayed unusable.
+            DataError: the provider rejected the request.
             RaggsError: the run must stop (see `raggs.llm.faults`), or the budget is used up.
         """
         left = dict(batch)

@@ -277,6 +277,7 @@ class CallTrace:
 
         Raises:
             ProviderError: the disk failed, so the request must not be sent.
+            BusyError: another process has calls in flight that are booked in the same ledger.
         """
         if self.book is not None:
             self.intents += self.book.intend([self], [usd])
@@ -606,6 +607,7 @@ class CallLedger:
 
         Raises:
             ProviderError: the disk failed, so the lines must not be sent.
+            BusyError: another process has calls in flight that are booked in the same ledger.
         """
         return [] if self._book is None else self._book.intend(traces, usd, keys)
 

@@ -287,7 +287,7 @@ def require_keys(models: Iterable[str], settings: LLMSettings) -> None:
     """Check before any call that all keys are set.
 
     Raises:
-        PrerequisiteError: a model's key is not set.
+        PrerequisiteError: a model's key is not set, and its provider accepts no other credentials.
     """
     for model in dict.fromkeys(models):
         found = key_state(model, settings)

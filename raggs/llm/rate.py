@@ -302,7 +302,7 @@ class Throttle:
                 bucket.told(found, ticket, self._concurrency * size, now)
 
     def refused(self, tickets: Tickets, fault: Fault, tokens: int) -> None:
-        """Learn from a failed call. Only rejections have an effect."""
+        """Learn from a failed call, if it was rejected because of the request rate or the provider requests a pause."""
         wait_s = fault.retry_after_s
         if fault.rule is not BUSY and wait_s is None:
             return

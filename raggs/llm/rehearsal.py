@@ -167,7 +167,7 @@ class DryRunLLM(LLM):
 
     @property
     def all_asked(self) -> Mapping[tuple[str, str, str], CallEstimate]:
-        """The requests so far by stage, model and task, in order of their start."""
+        """The requests so far by stage, model and task, in the order of the first request of each."""
         return self._asked
 
     @property

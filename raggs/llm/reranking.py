@@ -125,6 +125,7 @@ class RerankRequestState:
 
         Raises:
             ProviderError: the provider failed, or its answers stayed unusable.
+            DataError: the provider rejected the request.
             RaggsError: the run must stop (see `raggs.llm.faults`), or the budget is used up.
         """
         if self._request.fresh:

@@ -102,7 +102,7 @@ def count_reranking(
     *,
     times: int | None = None,
 ) -> None:
-    """Count the maximum number of calls and tokens for reranking. Do nothing if the reranker calls no model.
+    """Count the maximum number of calls for reranking, and estimate their tokens. Do nothing if it calls no model.
 
     The candidates are unknown before the search, so a sample of the corpus is used instead.
 

@@ -67,7 +67,7 @@ class CompletedQueries:
 
 
 def run_part(runner: Runner, selection: Selection) -> ResumedRun:
-    """Run the selected stages after the stopped one, for the queries that it has finished.
+    """Run the stages after the stopped one, up to the last selected stage, for the queries that it has finished.
 
     Raises:
         DataError: no stage has a partial result, or it does not match the current settings or inputs.
@@ -111,7 +111,7 @@ def _stopped(runner: Runner, run: OpenedRun) -> UnfinishedStage:
 
 
 def _after(runner: Runner, run: OpenedRun, stopped: str, last: str) -> tuple[str, ...]:
-    """Return the selected stages after the stopped one.
+    """Return the stages after the stopped one, up to the stage `last`.
 
     Raises:
         DataError: there are no such stages, or one of them has a complete result.

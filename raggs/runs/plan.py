@@ -64,7 +64,7 @@ def select(
     """Select stages of a pipeline by first and last stage, or by a single one.
 
     Raises:
-        UsageError: a stage is unknown, `only` is combined with another option, or the start is after the stop.
+        UsageError: a stage is unknown, `only` is combined with `start` or `stop`, or the start is after the stop.
     """
     for name in (start, stop, only):
         if name is not None:

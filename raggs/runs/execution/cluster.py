@@ -123,6 +123,7 @@ def connect(address: str | None, cluster: Any, patience_s: float) -> Any:
         patience_s: timeout for the scheduler and for its workers, in seconds.
 
     Raises:
+        PrerequisiteError: `distributed` is not installed.
         ConfigError: dask cannot use the address.
         ProviderError: no scheduler answers, or the scheduler has no workers.
     """

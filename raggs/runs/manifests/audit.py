@@ -84,7 +84,7 @@ class StageTally:
     Attributes:
         statistics: collects the judge's health from the records.
         failed: number of records without a result.
-        judges: all names of judges in the records.
+        judges: names of the judges of all labels that were not carried over.
         damaged: files that are missing, changed or not valid. Their records are not used for further checks.
         answered: number of records that each model answered, by the model's key.
     """
@@ -373,7 +373,7 @@ Lines = dict[int, LedgerLine]
 
 
 def audit(run: OpenedRun) -> Iterator[AuditFinding]:
-    """Yield every finding about a run. If there are none, the run matches its manifest."""
+    """Yield the findings about a run. If there are none, the run matches its manifest."""
     text = (run.folder / MANIFEST).read_bytes().decode()
     yield from _manifest(run, text)
     lines: Lines = {}

@@ -37,10 +37,10 @@ class LedgerSum(Spending):
     """Sum of ledger lines. Corrections (`repaired`) are not included, because the ledger does not contain them.
 
     `failed` counts calls without an answer. `perhaps_usd` is the part of `usd` for calls that were sent but not
-    answered. It is their maximum cost if USD are limited or the outcome is unknown, otherwise their likely cost.
+    answered. It is their maximum cost if USD are limited, otherwise their likely cost.
     `saved_usd` is what cached answers would have cost, except answers that this run itself had paid for. `seconds` is
-    the latency of the last attempts, summed over all uncached calls. `unknown` counts calls that may have been billed,
-    for at most `unknown_usd`.
+    the latency of the last attempts, summed over all uncached calls. `unknown` counts calls without a recorded result,
+    which may have been billed. They count as spent with `unknown_usd`, which is a part of `perhaps_usd`.
     """
 
     answered: int = 0
@@ -62,7 +62,7 @@ class LedgerSum(Spending):
 
     @property
     def unknown_json(self) -> dict[str, float]:
-        """The number and maximum cost of calls without a recorded result."""
+        """The number of calls without a recorded result, and the cost with which they count as spent."""
         return {"calls": self.unknown, "usd": self.unknown_usd}
 
     @property

@@ -31,12 +31,14 @@ class Explanation:
         config: settings of the rank stage that made the ranking.
         ranking: the replayed ranking (see `raggs.ranking.Ranking`).
         grades: grade of each passage.
-        wins: for each pair of passages, the number of judged batches that put the first passage above the second.
+        wins: for each pair of passages, the number of judged batches and known orders that put the first passage above
+            the second.
         failed: number of batches on which the judge failed.
         told: number of orders that existed before the judge was called, by their source: an annotator, or an earlier
             version of the set.
         lengths: number of judged batches by the number of passages in them.
-        profile: judge profile estimated from the pilot queries; None if the batch size is fixed.
+        profile: judge profile estimated from the pilot queries; None if the query's journal has none, as with a fixed
+            batch size.
         told_by_length: expected information per cost of a batch, by the number of passages in it (see `Ranker`).
         shares: number of calls of each query of the run; empty if the queries share no budget.
         exact: whether the judge is rule-based. If so, uncertain pairs are ties.
@@ -56,7 +58,7 @@ class Explanation:
     shares: tuple[int, ...] = ()
 
     def record(self, doc_id: str) -> tuple[int, int]:
-        """Return the numbers of pairs that a passage won and lost over all batches."""
+        """Return the numbers of pairs that a passage won and lost over all batches and known orders."""
         won = sum(count for (winner, _), count in self.wins.items() if winner == doc_id)
         lost = sum(count for (_, loser), count in self.wins.items() if loser == doc_id)
         return won, lost

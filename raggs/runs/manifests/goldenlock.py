@@ -230,8 +230,10 @@ REMEDY = 'pip install ".[sign]" in a clone of raggs'
 
 
 def make_key(path: Path) -> Path:
-    """Create a key pair. Write the private key to `path`, readable only by its owner, and the public key next to it
-    with the suffix `.pub`.
+    """Create a key pair and return the path of the public key.
+
+    The private key is written to `path`, readable only by its owner. The public key is written next to it with the
+    suffix `.pub`.
 
     Raises:
         UsageError: one of the files exists.
