@@ -78,7 +78,7 @@ def drawn_labels(run: OpenedRun, folder: Path | None = None) -> DrawnLabels:
 
     Raises:
         DataError: no graded passage of the run was drawn at random, no draw was graded completely, or the run's own
-            grades are human labels.
+            grades of drawn passages are human labels.
     """
     store = ReviewStore(reviews_of(run.folder, folder))
     said, pool = store.held(), _Pool.of(run)

@@ -93,7 +93,7 @@ def _counts(report: DiffReport) -> Table | None:
 
 
 def _changes(report: DiffReport) -> Iterator[str]:
-    """Yield one sentence each on changed grades, orders and content."""
+    """Yield sentences on versions, changed grades, orders and content, and on missing parts."""
     old, new, grades, orders = report.old, report.new, report.grades, report.orders
     yield from (f"{word}: {side.version}." for word, side in (("OLD", old), ("NEW", new)) if side.version is not None)
     if report.same:

@@ -157,6 +157,8 @@ ARTIFACTS = ("queries", "retrieve", "merge", "judge", "prune", "rank", "rank.que
 def with_sources(report: EvalReport, request: EvalRequest, folder: Path) -> EvalReport:
     """Return the report with its input files and options, so that an audit can evaluate them again.
 
+    If the systems are in memory, the report is returned unchanged.
+
     Args:
         folder: folder of eval.json; stored paths are relative to it.
     """

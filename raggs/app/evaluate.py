@@ -254,6 +254,7 @@ def evaluate(request: EvalRequest) -> EvalResult:
 
     Raises:
         UsageError, NotFoundError, DataError: a requested file or option does not exist, or a file is invalid.
+        RaggsError: a system in a YAML file cannot be searched.
     """
     gates, subject = open_gates(request.gates), request.subject
     if isinstance(subject, SampleFiles):

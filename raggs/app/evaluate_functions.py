@@ -103,7 +103,7 @@ def _is_async(search: Search) -> bool:
 
 
 def _search_one(name: str, qid: str, ask: Callable[[], object]) -> dict[str, float]:
-    """Return the passages found for one question, with decreasing scores."""
+    """Return the passages found for one question with their scores, best first."""
     about = f"question {qid}"
     with wrap_user_errors(name, about):
         found = ask()

@@ -79,7 +79,8 @@ def export_run(
     Raises:
         UsageError: the format is unknown, the binary scale has only one class, the split is not a valid name, the
             folder contains other files, or the format needs a ranking that the run's configuration disables.
-        NotFoundError: the run has no grades, or has no ranking and the format needs one.
+        NotFoundError: the judge stage has not run, or the format needs a ranking that does not exist.
+        ProviderError: the folder is not writable.
         DataError: the run is not a golden set, or was made by a version that did not store questions.
     """
     kind, scale = formats.EXPORTERS.load(format_), GradeFormat(grades, binary_at)
@@ -256,6 +257,7 @@ def import_set(
             split or role.
         NotFoundError, DataError: as `Importer.read`; also if the set has no labels.
         PrerequisiteError: a package is missing.
+        ProviderError: the folder is not writable.
     """
     if not path.exists():
         raise NotFoundError("no such file or folder", where=path, remedy="check the path")

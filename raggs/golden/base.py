@@ -160,7 +160,9 @@ class GoldenSet(ABC):
         """
 
     def hits(self) -> Iterator[RetrieveRecord]:
-        """Yield what each retriever returned. The hits of a retriever for a query follow each other, sorted by rank. If no lists are known, yield nothing.
+        """Yield the hits of each retriever; nothing if no lists are known.
+
+        The hits of one retriever for one query follow each other, sorted by rank.
         """
         return iter(())
 

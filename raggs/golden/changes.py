@@ -6,8 +6,8 @@ the new corpus that was never pooled may be new or old, so the numbers for the w
 carried over in both cases, because only pooled passages have labels. If the earlier corpus is stored, passages of the
 new corpus whose text it contains do not count as edited.
 
-The new corpus is read once to find copies, again for each `CHUNK` pooled passages without a copy, and once more if the
-earlier corpus is stored. Texts are compared by hashes. Only the texts of one such group of passages are in memory.
+The new corpus is read once to find copies, again for each `CHUNK` pooled passages without a copy, and another time if
+the earlier corpus is stored. Texts are compared by hashes. Only the texts of one such group of passages are in memory.
 """
 
 from __future__ import annotations

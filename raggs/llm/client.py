@@ -310,7 +310,7 @@ class LLM:
         parameters: Mapping[str, object],
         account: LedgerAccount,
     ) -> Exchange[T]:
-        """Return the answer. If another run is making the same request, wait for it. Use its answer, except for a batch."""
+        """Return the answer. If another run makes the same request, wait for it, and use its answer in direct calls."""
         from raggs.llm.cache import claim_keys
         from raggs.llm.conversation import Exchange, converse
 
