@@ -287,7 +287,7 @@ def check_lock(lock: Path, judgments: Judgments, measures: Sequence[MeasureSpec]
 
     Raises:
         NotFoundError: the lock does not exist.
-        DataError: the lock is damaged, contains no judgments, or contains other judgments.
+        DataError: the lock is damaged, contains no judgments, or contains other judgments or definitions of measures.
     """
     check_meant(lock)
     asked = {named.measure.NAME for named in measures}

@@ -201,6 +201,7 @@ def survey(workspace: Path) -> list[CachePart]:
 
     Raises:
         UsageError: the workspace, or a cache in it, is not a folder.
+        BusyError, ProviderError: the cache of answers is locked or cannot be read.
     """
     cache = _cache(workspace)
     parts = [_part(name, [cache.at(name).folder], note) for name, note in CACHE_NOTES.items()]
@@ -215,7 +216,8 @@ def clear(workspace: Path, what: str) -> list[str]:
         The names of the caches that existed.
 
     Raises:
-        UsageError: the cache does not exist, is a link, or the workspace is not a folder; then nothing is cleared.
+        UsageError: no cache has this name, a cache is a link, or the workspace is not a folder. In these cases, nothing
+            is cleared.
     """
     known = (*CACHE_NOTES, OTHER_CACHES)
     if what != "all" and what not in known:

@@ -62,8 +62,7 @@ class PromptPair:
 
 
 def ordered_pairs(run: OpenedRun, grades: Mapping[tuple[str, str], int]) -> list[PromptPair]:
-    """Return the pairs of passages with different human grades that the judge ordered in one prompt; empty if the run
-    has no ranking.
+    """Return the pairs of passages with different human grades that the judge ordered in one prompt.
 
     Args:
         grades: human grades, by query id and passage id.
@@ -148,7 +147,7 @@ class JudgeCheck:
         judges: number of compared grades by name of the judge.
         whole: agreement over all compared passages.
         groups: agreement by grade of the judge, language, length, rank in the pool and near-duplicates.
-        places: agreement of orders, by place in the prompt; empty if the run has no ranking.
+        places: agreement of orders, by place in the prompt; empty if no pair can be compared.
         people: agreement of two annotators on the same passage; None if no passage has two labels.
         drawn: number of passages drawn at random; the others were chosen, often because they are hard.
         left_out: numbers of excluded passages.

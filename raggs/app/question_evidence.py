@@ -7,7 +7,7 @@ insufficient. A combination that does not pass is recorded, but not used. If a c
 so that no combination is missing without notice.
 
 Answers are cached in the workspace of the run. To continue after an interruption or failed calls, run the same command
-again. Without --force, the command replaces the file of queries only if this file is unchanged since.
+again. Without --force, the command replaces the file of queries only if calls failed and this file is unchanged since.
 """
 
 from __future__ import annotations
@@ -306,7 +306,7 @@ def find_question_evidence(
     Raises:
         UsageError: the golden set is not a run, the model is missing or invalid, or `out` exists or has an unknown
             suffix.
-        DataError: no query has a passage of grade 4 or 5, and none has evidence from its author.
+        DataError: no query has a passage of grade 4 or 5, and none has evidence from its author or from annotators.
         BudgetError: the limit is reached; paid answers are cached.
         RaggsError: a key is missing, or a provider refused a call.
     """

@@ -270,7 +270,7 @@ def plan_reading(run: OpenedRun, request: PlanRequest, folder: Path | None = Non
 
 
 def keep_plan(plan: ReadingPlan, file: Path) -> None:
-    """Write the items to a file of JSON lines, atomically.
+    """Write all passages of a plan to a file of JSON lines, atomically, including drawn passages that have labels.
 
     Raises:
         ProviderError: the file cannot be written.

@@ -63,7 +63,7 @@ def _run_shard(job: str, number: int) -> None:
 
 
 def telling_unpooled(listen: Listener, services: RunServices, store: RunStore) -> Listener:
-    """Return `listen`, extended by notices on labels outside the pools when the judge stage ends."""
+    """Return `listen`, extended by notices after the judge stage: its remarks, and labels outside the pools."""
 
     def hear(event: Event) -> None:
         listen(event)
@@ -117,7 +117,7 @@ class RunForecast:
 
     @property
     def usd(self) -> float | None:
-        """Estimated cost of the stages that would run, in USD; None if a price is unknown."""
+        """Maximum cost of the stages that would run, in USD, without corrections; None if a price is unknown."""
         return total(line.usd for line in self.running)
 
     @property

@@ -58,7 +58,7 @@ class UncheckedPassages:
         return set(doc_ids)
 
     def sample(self, count: int) -> list[str]:
-        """Return no ids."""
+        """Return no texts."""
         return []
 
     def close(self) -> None:

@@ -48,7 +48,7 @@ class ShowRequest:
 
 @dataclass(frozen=True)
 class ShownQuestion:
-    """A query to print, and how many passages of its order are ranked (0 if the query is not ranked).
+    """A query to print, and the number of leading ranks that matter (0 if the golden set has no ranking).
 
     `by_grade`: whether the golden set has no ranking, so that only grades define the order.
     """
@@ -105,7 +105,7 @@ def lines(request: ShowRequest) -> Iterator[QuestionBrief]:
 
 
 def said_by(passage: PassageView) -> str:
-    """Return the source of a passage's grade, which is `human` for every annotator; empty if it has no grade."""
+    """Return the source of a passage's grade, which is `human` for every annotator; empty if it was not judged."""
     return "" if passage.judged is None else source_of(passage.judged.judge)
 
 

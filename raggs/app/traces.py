@@ -276,7 +276,7 @@ def _run_lines(found: LoggedList, form: str) -> Iterator[str]:
 
 
 def import_sentences(found: TraceImportResult) -> Iterator[str]:
-    """Yield sentences about an import: its queries first, then omitted and masked data, signals, and documents."""
+    """Yield sentences about an import: the number of its queries first, then what was omitted, masked or found."""
     counts = found.counts
     searches = f"{plural(counts.searches, 'search')} and {plural(counts.requests, 'request')} without a search"
     yield f"{plural(len(found.logged), 'query')} from {searches}"
