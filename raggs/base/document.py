@@ -72,6 +72,11 @@ def formatted(value: Value, form: str) -> str:
     return UNDEFINED if value is None else format(value, form)
 
 
+def p_value(value: float) -> str:
+    """Return a p-value with three decimals; a smaller one as ``< 0.001``."""
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
 @dataclass(frozen=True)
 class Cell:
     """One value of a table.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from raggs.base.document import formatted
+from raggs.base.document import formatted, p_value
 from raggs.evaluation.models import ComparisonPart, EvalReport, GoldenPart, UnjudgedPart, UnjudgedTopPart, Verdict
 
 Kind = Literal["retrieval", "ordering", "none"]
@@ -58,7 +58,7 @@ def difference_sentence(part: ComparisonPart, digits: int) -> str:
         digits: decimals of the figures.
     """
     p, form = part.corrected.get("randomisation"), f"+z.{digits}f"
-    tested = "" if p is None else f", p {formatted(p, f'.{digits}f')} after Holm's correction"
+    tested = "" if p is None else f", p {p_value(p)} after Holm's correction"
     return (
         f"{part.system} against {part.baseline}: {part.measure} {formatted(part.difference, form)} "
         f"[{formatted(part.low, form)}, {formatted(part.high, form)}]{tested}; better on {part.wins}, "

@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from raggs.base import __version__
-from raggs.base.document import Cell, Column, NumberForm, bounded, score, signed
+from raggs.base.document import Cell, Column, NumberForm, bounded, p_value, score, signed
 from raggs.base.types import Number
 from raggs.runs.manifests.lineage import VersionName
 
@@ -100,10 +100,10 @@ class BottleneckPart(ReportPart):
     ceiling: Annotated[Number, Column("ceiling", "score")] = Field(
         description="PROC: score of the best order of the system's candidates, mean over queries"
     )
-    of_means: Annotated[Number, Column("%PROC of means", "score")] = Field(
+    of_means: Annotated[Number, Column("share of ceiling", "score")] = Field(
         None, description="%PROC as ratio of means: actual / ceiling"
     )
-    of_queries: Annotated[Number, Column("mean %PROC", "score")] = Field(
+    of_queries: Annotated[Number, Column("mean share", "score")] = Field(
         None, description="%PROC as mean of ratios, as in pct_proc_*"
     )
     retrieval: Annotated[Number, Column("retrieval could give", "score")] = Field(
@@ -275,7 +275,7 @@ class ComparisonPart(ReportPart):
         return f"{self.wins}/{self.ties}/{self.losses}"
 
     @property
-    def holm(self) -> Annotated[Number, Column("p (Holm)", "score")]:
+    def holm(self) -> Annotated[Number, Column("p (Holm)", text=p_value)]:
         """Corrected p value of the randomisation test."""
         return self.corrected.get("randomisation")
 

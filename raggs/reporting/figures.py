@@ -47,6 +47,13 @@ def _order(value: Number, report: EvalReport) -> float:
     return 0.0 if value is None else -value if report.higher_is_better[report.measures[0]] else value
 
 
+def _baseline_and_best(report: EvalReport) -> list[str]:
+    """Return the baseline, if there is one, then the other systems, best first: a chart names only the first lines."""
+    means = {each.name: each.scores[report.measures[0]].mean for each in report.systems}
+    baselines = {part.baseline for part in report.comparisons[:1]}
+    return sorted(means, key=lambda name: (name not in baselines, _order(means[name], report)))
+
+
 def differences(report: EvalReport, measure: str) -> Iterator[SvgFigure]:
     """Yield one figure: the differences of the compared systems from the baseline, with intervals; none if nothing was
     compared.
@@ -64,12 +71,14 @@ def differences(report: EvalReport, measure: str) -> Iterator[SvgFigure]:
 
 
 def _over_cutoffs(report: EvalReport) -> Iterator[SvgFigure]:
-    found = DepthAnalysis().found(report)
+    found = dict(DepthAnalysis().found(report))
     lines = [
-        Curve((system,), points) for system, part in found if len(points := _defined_points(part.means.items())) > 1
+        Curve((system,), points)
+        for system in _baseline_and_best(report)
+        if system in found and len(points := _defined_points(found[system].means.items())) > 1
     ]
     if lines:
-        measure = found[0].part.measure
+        measure = next(iter(found.values())).measure
         words = f"How does {measure} grow with the passages in the prompt?"
         ticks = sorted({x for line in lines for x, _ in line.points})
         axes = (ChartAxis("k, passages in the prompt", ticks=ticks, log=True), ChartAxis(measure, SHARE))
@@ -79,7 +88,8 @@ def _over_cutoffs(report: EvalReport) -> Iterator[SvgFigure]:
 
 def _recall(report: EvalReport) -> Iterator[SvgFigure]:
     """Yield the curve of the share of queries with at least a given recall."""
-    lines = [(each.name, each.robustness[-1]) for each in report.systems if each.robustness]
+    parts = {each.name: each.robustness[-1] for each in report.systems if each.robustness}
+    lines = [(name, parts[name]) for name in _baseline_and_best(report) if name in parts]
     if lines:
         measure = lines[0][1].measure
         words = f"How many queries reach each {measure}?"

@@ -307,7 +307,9 @@ def _templates() -> Environment:
     return found
 
 
-FIGURE_TEXT = re.compile(r"[+\-−]?[$≤≥]?\d[\d.,]*%?(?![\w@]).{0,12}|[+\-−]?[$]?[\d.]+\S* ?\[.*\]|\[.*\]", re.DOTALL)
+FIGURE_TEXT = re.compile(
+    r"(?:< )?[+\-−]?[$≤≥]?\d[\d.,]*%?(?![\w@]).{0,12}|[+\-−]?[$]?[\d.]+\S* ?\[.*\]|\[.*\]", re.DOTALL
+)
 NO_FIGURE = re.compile(r"[–·]?|too few.*")  # a missing figure, which does not decide
 
 

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import pytest
 from support.reports import facts
-from support.studies import reported
+from support.studies import GOOD, reported
 
 from raggs.evaluation.analyses import AnalysisFinding
 from raggs.evaluation.analyses.losses import Waterfall, WaterfallPart
+from raggs.golden.sources import NamedSystem
+from raggs.metrics.columns import Run
 from raggs.reporting.sections.results import LossesSection, _bar, _losses_headline
 
 
@@ -26,7 +28,7 @@ def test_a_bar_has_the_score_and_each_loss_that_is_not_zero():
 
 
 def test_the_headline_names_the_largest_loss_of_the_best_system_first():
-    found = [lossy("one", 0.0, 0.0, 0.3, 0.0), lossy("two", 0.0, 0.05, 0.15, 0.0), lossy("three", 0.0, 0.4, 0.0, 0.0)]
+    found = [lossy("two", 0.0, 0.05, 0.15, 0.0), lossy("one", 0.0, 0.0, 0.3, 0.0), lossy("three", 0.0, 0.4, 0.0, 0.0)]
     assert _losses_headline(found) == (
         "Largest loss of two, the system with the best score: relevant passages are ranked too low "
         "(0.150 of its 0.200). "
@@ -43,6 +45,22 @@ def test_the_headline_names_the_others_only_as_far_as_they_lose_alike():
     assert _losses_headline([best]) == first
     assert _losses_headline([best, *alike]) == f"{first} This is also the largest loss of every other system."
     assert _losses_headline([best, other]) == f"{first} Largest loss of d: not among the candidates."
+    rest = [lossy(name, 0.0, 0.4, 0.0, 0.0) for name in "defgh"]
+    assert _losses_headline([best, *alike, *rest]) == (
+        f"{first} This is also the largest loss of b and c. "
+        "Largest loss of d, e, f and 2 more: not among the candidates."
+    )
+
+
+def test_the_table_of_queries_starts_with_the_best_system_not_with_the_baseline():
+    reversed_lists = Run.of({qid: found[::-1] for qid, found in GOOD.items()})
+    systems = (NamedSystem("old", "old.trec", reversed_lists), NamedSystem("new", "new.trec", Run.of(GOOD)))
+    part = LossesSection().data(facts(reported(Waterfall(), systems=systems)))
+    assert part.systems == tuple(bar.system for bar in part.bars) == ("new", "old")
+    assert part.bars[0].actual > part.bars[1].actual
+    assert [sum(map(sum, filter(None, each))) for each in part.losses] == sorted(
+        sum(map(sum, filter(None, each))) for each in part.losses
+    ), "the losses are in the order of the names"
 
 
 def test_nothing_is_listed_if_nothing_is_lost():

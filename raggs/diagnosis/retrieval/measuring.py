@@ -25,7 +25,7 @@ import numpy as np
 from pydantic import Field
 
 from raggs.base.arrays import Floats
-from raggs.base.document import Cell, Column, NumberForm, bounded
+from raggs.base.document import Cell, Column, NumberForm, bounded, p_value
 from raggs.base.errors import DataError, NotFoundError, UsageError
 from raggs.base.files import hash_file
 from raggs.base.languages import detect_language, names_in
@@ -104,7 +104,7 @@ class TraitPart(ReportPart):
     effect_low: Number
     effect_high: Number
     p: float = Field(description="two-sided p-value of a permutation test")
-    corrected: Annotated[float, Column("p (Holm)", "score")] = Field(
+    corrected: Annotated[float, Column("p (Holm)", text=p_value)] = Field(
         description="p-value with Holm correction over all properties and systems"
     )
     clear: bool = Field(description="whether the corrected p-value is below 0.05 and the interval excludes 0")

@@ -116,7 +116,7 @@ def _reported_findings(found: Sequence[AnalysisFinding[BottleneckPart]]) -> Sequ
 def _shares(part: BottleneckPart) -> str:
     if part.of_means is None:
         return ""
-    return f" (%PROC {percent(part.of_means)} of means, {percent(part.of_queries)} as mean over queries)"
+    return f" (it reaches {percent(part.of_means)} of the ceiling)"
 
 
 def _part(hits: Hits, measure: str, k: int, pool: int) -> BottleneckPart:

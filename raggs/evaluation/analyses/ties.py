@@ -22,7 +22,7 @@ from raggs.metrics.evaluate import Evaluation
 from raggs.metrics.hits import Hits
 from raggs.metrics.names import MeasureSpec
 
-# share of queries with ties that begin at or before the cutoff; if it is exceeded, a sentence states (E, range)
+# share of queries with ties that begin at or before the cutoff; if it is exceeded, a sentence states expected scores
 REPORTED = 0.01
 
 
@@ -51,7 +51,7 @@ class TieRanges(PartAnalysis[TiePart]):
         return super().put(report, found).model_copy(update={"notes": (*report.notes, *notes)})
 
     def sentences(self, found: Sequence[AnalysisFinding[TiePart]]) -> Sequence[str]:
-        """Return a sentence with expected value and range (E, range) of each measure, for each system whose ties begin
+        """Return a sentence with expected value and range of each measure, for each system whose ties begin
         at or before the cutoff for more than 1% of the queries.
         """
         told: dict[str, list[TiePart]] = {}
@@ -65,10 +65,10 @@ def _reached_share(part: TiePart) -> float:
 
 
 def _pairs(system: str, parts: Sequence[TiePart]) -> str:
-    pairs = (f"{part.measure} ({score(part.expected)}, {score(part.width)})" for part in parts)
+    pairs = (f"{part.measure} {score(part.expected)} (range {score(part.width)})" for part in parts)
     share = max(map(_reached_share, parts))
     reached = f"{system}: ties begin at or before the cutoff for {share:.0%} of the queries"
-    return f"{reached}; report (E, range): {', '.join(pairs)}"
+    return f"{reached}; expected scores over all orders of ties: {', '.join(pairs)}"
 
 
 def _tie_parts(hits: Hits, measures: Sequence[MeasureSpec], found: Evaluation) -> Iterator[TiePart]:

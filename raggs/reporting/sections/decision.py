@@ -359,7 +359,8 @@ def _blocks(found: Sequence[TrustCheck], facts: ReportFacts) -> Iterator[str]:
         yield facts.missing
     for check in found:
         if check.state == "bad":
-            yield f"{check.name}: {'; '.join(check.said)}"
+            first, *rest = check.said
+            yield f"{check.name}: {first}{f'; {len(rest)} more, see the checks' if rest else ''}"
 
 
 # --- recommendations ------------------------------------------------------------------------------------------

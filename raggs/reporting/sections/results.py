@@ -199,7 +199,7 @@ class LossesPart(ReportPart):
     names: tuple[str, ...] = Field(description="losses that are not zero, in the order in which a list incurs them")
     advice: tuple[LossAdvice, ...] = Field(exclude=True)
     candidates: int = Field(exclude=True)
-    systems: tuple[str, ...]
+    systems: tuple[str, ...] = Field(description="best score first")
     bars: tuple[SystemBar, ...] = Field(exclude=True)
     queries: tuple[str, ...] = Field(description="query ids")
     losses: tuple[tuple[tuple[int, ...] | None, ...], ...] = Field(
@@ -220,6 +220,7 @@ class LossesSection(ReportSection):
         found = [each for each in analysis.found(facts.report) if each.part.actual is not None] if facts.report else []
         if not found:
             return None
+        found.sort(key=lambda each: -(each.part.actual or 0.0))
         parts = [each.part for each in found]
         shown = [place for place in range(len(LOSSES)) if any((part.losses[place] or 0) >= MIN_SHOWN for part in parts)]
         by_size = sorted(shown, key=lambda place: -sum(part.losses[place] or 0 for part in parts))
@@ -232,7 +233,7 @@ class LossesSection(ReportSection):
             advice=tuple(LossAdvice(name=LOSS_NAMES[LOSSES[place]], text=KNOBS[place]) for place in by_size),
             candidates=parts[0].pool,
             systems=tuple(each.system for each in found),
-            bars=tuple(map(_bar, sorted(found, key=lambda each: -(each.part.actual or 0.0)))),
+            bars=tuple(map(_bar, found)),
             queries=tuple(qids),
             losses=tuple(tuple(_thousandths(part.by_query.get(qid), shown) for qid in qids) for part in parts),
         )
@@ -243,8 +244,12 @@ def _thousandths(losses: Sequence[float] | None, shown: Sequence[int]) -> tuple[
 
 
 def _losses_headline(found: Sequence[AnalysisFinding[WaterfallPart]]) -> str:
-    """Return which loss is the largest: that of the best system first, then those of the others."""
-    best, *others = sorted(found, key=lambda each: -(each.part.actual or 0.0))
+    """Return which loss is the largest: that of the best system first, then those of the others, by cause.
+
+    Args:
+        found: the losses of the systems, best score first.
+    """
+    best, *others = found
     lost = _total_loss(best.part)
     if lost < MIN_SHOWN:
         return f"{best.system} loses nothing: its lists are perfect by {best.part.measure}."
@@ -259,17 +264,17 @@ def _losses_headline(found: Sequence[AnalysisFinding[WaterfallPart]]) -> str:
         f"Largest loss of {best.system}, the system with the best score: relevant passages are "
         f"{LOSS_NAMES[LOSSES[cause]]} ({share})."
     )
-    same = [each.system for each in others if each.part.largest == cause]
-    differing = [
-        f"{each.system}: {LOSS_NAMES[LOSSES[each.part.largest]]}"
-        for each in others
-        if each.part.largest != cause and _total_loss(each.part) >= MIN_SHOWN
-    ]
-    every = len(same) == len(others) > 1
-    more = (
-        [f"This is also the largest loss of {'every other system' if every else _joined_names(same)}."] if same else []
-    )
-    rest = [f"Largest loss of {_joined_names(differing)}."] if differing else []
+    alike: dict[int, list[str]] = {cause: []}
+    for each in others:
+        if _total_loss(each.part) >= MIN_SHOWN:
+            alike.setdefault(each.part.largest, []).append(each.system)
+    named = {
+        largest: "every other system" if len(names) == len(others) > 1 else _joined_names(names)
+        for largest, names in alike.items()
+        if names
+    }
+    more = [f"This is also the largest loss of {named.pop(cause)}."] if cause in named else []
+    rest = [f"Largest loss of {whose}: {LOSS_NAMES[LOSSES[largest]]}." for largest, whose in named.items()]
     return " ".join([first, *more, *rest])
 
 
@@ -443,7 +448,10 @@ def _systems_headline(report: EvalReport) -> str:
         text = f"{part.system} ({part.difference or 0:+z.{DIGITS}f})"
         verdicts.setdefault(verdict_word(part.verdict), []).append(text)
     said = "; ".join(
-        f"{_joined_names(names)} {'is' if len(names) == 1 else 'are'} {verdict}" for verdict, names in verdicts.items()
+        f"inconclusive for {_joined_names(names)}"
+        if verdict == "inconclusive"
+        else f"{_joined_names(names)} {'is' if len(names) == 1 else 'are'} {verdict}"
+        for verdict, names in verdicts.items()
     )
     return f"{baseline} scores {_number(scores.get(baseline))} on {measure}. Compared with {baseline}: {said}."
 

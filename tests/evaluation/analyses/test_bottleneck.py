@@ -28,8 +28,8 @@ def test_it_says_what_to_do_by_ra_nwg_and_shows_both_measures():
     assert [cell.text for cell in section.table.rows[1]][2:6] == ["0.1111", "0.4444", "0.2500", "0.5000"]
     good, poor = section.sentences
     assert good == (
-        "good: ra_nwg@2 1.0000, ceiling 1.0000 with a perfect order of its top 7 (%PROC 100.0% of means, 100.0% as "
-        "mean over queries). Possible gain: retrieval 0.0000, order 0.0000 — neither retrieval nor order loses much"
+        "good: ra_nwg@2 1.0000, ceiling 1.0000 with a perfect order of its top 7 (it reaches 100.0% of the "
+        "ceiling). Possible gain: retrieval 0.0000, order 0.0000 — neither retrieval nor order loses much"
     )
     assert poor.endswith("fuse dense and BM25 (RRF), use a more exact index (ef, nprobe), rewrite queries")
 

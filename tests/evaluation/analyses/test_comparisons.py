@@ -5,6 +5,7 @@ from support.studies import SYSTEMS, reported
 
 from raggs.base.errors import UsageError
 from raggs.evaluation.analyses.comparisons import Comparisons
+from raggs.evaluation.messages import difference_sentence
 from raggs.evaluation.models import ComparisonPart
 
 
@@ -51,7 +52,11 @@ def test_verdicts_are_put_into_one_sentence_a_system_and_a_row_a_measure():
     assert section.title == "Comparison with old"
     assert section.sentences == ("new against old: better in a, c; worse in e; equivalent in d; inconclusive in b",)
     texts = [[cell.text for cell in row] for row in section.table.rows]
-    assert texts[0] == ["new", "a", "+0.0000", "[-0.1000, –]", "0.2500", "+0.5000", "1/2/3", "▲ better"]
+    assert texts[0] == ["new", "a", "+0.0000", "[-0.1000, –]", "0.250", "+0.5000", "1/2/3", "▲ better"]
+    tiny = parts[0].model_copy(update={"corrected": {"randomisation": 0.0002}})
+    (row,) = Comparisons().section(report.model_copy(update={"comparisons": (tiny,)})).table.rows
+    assert row[4].text == "< 0.001"
+    assert "p < 0.001 after Holm's correction" in difference_sentence(tiny, 3)
     assert texts[1][-1] == "? inconclusive, about 70 queries would resolve it"
     assert Comparisons().legend(report).text == (
         "against old: ▲ better, ▼ worse, = equivalent, ? inconclusive: too few queries"

@@ -36,12 +36,12 @@ def test_the_widest_range_is_a_note():
     ]  # fmt: skip
 
 
-def test_where_ties_reach_the_cutoff_of_more_than_a_few_queries_what_to_report_is_a_sentence():
+def test_where_ties_reach_the_cutoff_of_more_than_a_few_queries_the_expected_scores_are_a_sentence():
     report = tied("mrr", "recall@1", "ndcg@2")
     (told,) = TieRanges().section(report).sentences
     assert told == (
-        "tied: ties begin at or before the cutoff for 33% of the queries; report (E, range): mrr (0.9167, 0.1667), "
-        "recall@1 (0.6667, 0.3333), ndcg@2 (0.8314, 0.1230)"
+        "tied: ties begin at or before the cutoff for 33% of the queries; expected scores over all orders of ties: "
+        "mrr 0.9167 (range 0.1667), recall@1 0.6667 (range 0.3333), ndcg@2 0.8314 (range 0.1230)"
     )
     parts = [part.model_copy(update={"reached": 0.01}) for part in report.systems[0].ties]
     assert TieRanges().section(report.with_systems({"tied": {"ties": tuple(parts)}})).sentences == ()
