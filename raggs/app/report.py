@@ -22,7 +22,7 @@ from raggs.evaluation.models import EvalReport
 from raggs.golden.base import GoldenSet
 from raggs.golden.judgments import Judgments
 from raggs.golden.sources import NamedSystem, open_golden, open_systems
-from raggs.reporting.base import JudgeValidation, ReportFacts
+from raggs.reporting.base import JudgeValidation, ReportedSweep, ReportFacts
 from raggs.reporting.page import report_page
 from raggs.runs.manifests.open_run import OpenedRun, find_config_file, open_run
 from raggs.runs.manifests.store import RunStore
@@ -30,7 +30,6 @@ from raggs.runs.manifests.store import RunStore
 if TYPE_CHECKING:
     from raggs.diagnosis.models import DiagnosisReport
     from raggs.parts.reviews import CurrentReviews
-    from raggs.sweeps.models import SweepReport
 
 # analyses that the report needs in addition to the default ones
 ANALYSES = frozenset({"bounds", "depths", "robustness", "sensitivity", "waterfall"})
@@ -120,15 +119,13 @@ def gather(request: ReportRequest) -> ReportFacts:
     run = open_run(request.golden) if _is_run(request.golden) else None
     scored = _score_systems(request, golden, run)
     diagnoses, undiagnosed = _diagnoses(request, golden, run, scored)
-    sweeps = [_sweep(folder, golden) for folder in request.sweeps]
     return ReportFacts(
         place=str(request.golden),
         golden=golden,
         run=run,
         report=scored.report,
         missing=scored.missing,
-        sweeps=tuple(sweep for sweep, _ in sweeps),
-        sweep_configs=tuple(config for _, config in sweeps),
+        sweeps=tuple(_sweep(folder, golden) for folder in request.sweeps),
         people=_validate_judge(run, request.reviews),
         texts=request.texts,
         command=shlex.join(_command(request)),
@@ -220,8 +217,8 @@ def _read(path: Path, golden: GoldenSet) -> EvalReport:
     return found
 
 
-def _sweep(folder: Path, golden: GoldenSet) -> tuple[SweepReport, str]:
-    """Return a sweep, and the path of its configuration file; empty if unknown."""
+def _sweep(folder: Path, golden: GoldenSet) -> ReportedSweep:
+    """Return a sweep over the golden set."""
     from raggs.app.audit import is_sweep  # imported lazily: most reports have no sweep
     from raggs.sweeps.config import SweepConfig
     from raggs.sweeps.judgments import of_queries
@@ -237,7 +234,8 @@ def _sweep(folder: Path, golden: GoldenSet) -> tuple[SweepReport, str]:
     if manifest.golden != of_queries(golden.judgments(scale), manifest.questions).digest:
         said = f"used other judgments than those of {golden.source}"
         raise DataError(said, where=folder, remedy="set `golden` of the sweep to this set, and run the sweep again")
-    return found, "" if manifest.config_file is None else str(find_config_file(folder, manifest.config_file))
+    file = "" if manifest.config_file is None else str(find_config_file(folder, manifest.config_file))
+    return ReportedSweep(found, file)
 
 
 def _validate_judge(run: OpenedRun | None, folder: Path | None) -> JudgeValidation:

@@ -89,7 +89,7 @@ class SweepResult:
         from raggs.sweeps.summary import summarise_sweep
 
         config, folder = f"{self.report.name}.yaml", relative_to_cwd(self.folder)
-        return summary_fragment(summarise_sweep(self.report, config, str(folder)), lay_out(self.report))
+        return summary_fragment(summarise_sweep(self.report, config, str(folder)), lay_out(self.report, config=config))
 
 
 def load_sweep(path: Path | str | Mapping[str, object], overrides: Sequence[str] = ()) -> SweepConfig:

@@ -191,7 +191,7 @@ def _show(result: SweepResult, config: str, *, details: bool, digits: int) -> No
 
     summary = summarise_sweep(result.report, config, typed(result.folder))
     if details:
-        show_sweep(lay_out(result.report), open_console())
+        show_sweep(lay_out(result.report, config=config), open_console())
     else:
         show_summary(summary, open_console(), digits)
     say(f"{'unchanged: ' if result.unchanged else ''}{typed(result.folder / 'sweep.md')}")

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.resources import files
+from shlex import quote
 from typing import ClassVar
 
 from raggs.base.document import ReportDocument
@@ -54,6 +55,24 @@ class JudgeValidation:
 
 
 @dataclass(frozen=True)
+class ReportedSweep:
+    """A sweep over the golden set.
+
+    Attributes:
+        report: its results.
+        config: its configuration file, for commands; empty if unknown.
+    """
+
+    report: SweepReport
+    config: str = ""
+
+    @property
+    def file(self) -> str:
+        """The configuration file as typed in a command; FILE if unknown."""
+        return quote(self.config) if self.config else "FILE"
+
+
+@dataclass(frozen=True)
 class ReportFacts:
     """Inputs of a report, opened and scored in advance.
 
@@ -63,8 +82,7 @@ class ReportFacts:
         run: run that created the golden set; None for a file of labels.
         report: evaluation of the systems; None if there are no grades yet.
         missing: reason for a missing evaluation; empty otherwise.
-        sweeps: reports of sweeps with the set.
-        sweep_configs: configuration file of each sweep, for commands; empty if unknown.
+        sweeps: sweeps over the set.
         people: comparison of the judge with human labels.
         texts: whether passages may be shown; if False, sections omit them.
         command: command that creates this report again.
@@ -80,7 +98,7 @@ class ReportFacts:
     run: OpenedRun | None
     report: EvalReport | None
     missing: str
-    sweeps: tuple[SweepReport, ...]
+    sweeps: tuple[ReportedSweep, ...]
     people: JudgeValidation
     texts: bool
     command: str
@@ -90,7 +108,6 @@ class ReportFacts:
     diagnoses: tuple[DiagnosisReport, ...] = ()
     undiagnosed: tuple[str, ...] = ()
     terms: Mapping[str, str] = field(default_factory=dict)
-    sweep_configs: tuple[str, ...] = ()
 
     @cached_property
     def judgments(self) -> Judgments | None:

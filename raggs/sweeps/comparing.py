@@ -26,7 +26,7 @@ from raggs.evaluation.report import rule_words
 from raggs.stats.front import MAX_LOSS
 from raggs.sweeps.grid import CHUNKER
 from raggs.sweeps.judgments import TERMS, is_reference
-from raggs.sweeps.messages import ms
+from raggs.sweeps.messages import ms, next_step
 from raggs.sweeps.models import CutPart, EffectPart, FrontierPart, SweepReport, SystemRow
 
 MAX_INDEX_LOSS = MAX_LOSS  # share of the exact index's quality that an index may lose
@@ -34,11 +34,12 @@ MAX_COMPARED = 4
 MIN_SHOWN_FALL = 5e-4  # smallest loss that is visible in numbers with three decimals
 
 
-def comparing(report: SweepReport, full: bool) -> Iterator[Section]:
+def comparing(report: SweepReport, full: bool, config: str | None = "FILE") -> Iterator[Section]:
     """Yield the sections for which the report has results. Unless `full`, tables are removed, and a section without
     sentences is omitted.
     """
-    for section in (_deltas(report), _contribution_section(report), _baseline_section(report), _wins(report)):
+    found = (_deltas(report, config), _contribution_section(report), _baseline_section(report, config), _wins(report))
+    for section in found:
         if section is not None and (full or section.sentences):
             yield section if full else Section(section.title, section.sentences)
 
@@ -49,12 +50,17 @@ def first_of(sentences: Sequence[str]) -> list[str]:
     return [*sentences[:MAX_COMPARED], *([f"{more} more are inconclusive"] if more > 0 else [])]
 
 
-def next_commands(parts: Iterable[UnjudgedPart | None]) -> list[str]:
-    """Return the commands that get the unjudged passages behind inconclusive verdicts judged, without duplicates."""
-    return list(dict.fromkeys(f"next: {part.remedy}" for part in parts if part is not None))
+def next_steps(parts: Iterable[UnjudgedPart | None], config: str | None) -> list[str]:
+    """Return how to get the unjudged passages behind inconclusive verdicts judged, without duplicates.
+
+    Args:
+        config: as for `next_step`.
+    """
+    found = dict.fromkeys(next_step(part, config) for part in parts if part is not None)
+    return [f"next: {step}" for step in found if step]
 
 
-def _deltas(report: SweepReport) -> Section | None:
+def _deltas(report: SweepReport, config: str | None = "FILE") -> Section | None:
     if not report.deltas:
         return None
     sure = [part for part in report.deltas if part.unjudged is None]
@@ -71,7 +77,7 @@ def _deltas(report: SweepReport) -> Section | None:
     whys = [f"{part.system}: {inconclusive(part.unjudged)}" for part in report.deltas if part.unjudged is not None]
     qualities = (("quality", name) for name in report.quality)
     table = table_of(report.deltas, "system", *qualities, "latency", *(["verdict"] if whys else []))
-    said = (sentence, *first_of(whys), *next_commands(part.unjudged for part in report.deltas))
+    said = (sentence, *first_of(whys), *next_steps((part.unjudged for part in report.deltas), config))
     return Section("Against the exact index", said, table)
 
 
@@ -98,7 +104,7 @@ def _contribution_section(report: SweepReport) -> Section | None:
     )
 
 
-def _baseline_section(report: SweepReport) -> Section | None:
+def _baseline_section(report: SweepReport, config: str | None = "FILE") -> Section | None:
     if not report.comparisons:
         return None
     counted = Counter(verdict_word(part.verdict) for part in report.comparisons)
@@ -114,7 +120,7 @@ def _baseline_section(report: SweepReport) -> Section | None:
     )
     reasons = [part for part in report.comparisons if part.unjudged is not None]
     why = [f"{part.system}: {inconclusive(part.unjudged)}" for part in reasons if part.unjudged is not None]
-    said = (sentence, *first_of(why), *next_commands(part.unjudged for part in reasons))
+    said = (sentence, *first_of(why), *next_steps((part.unjudged for part in reasons), config))
     return Section(f"Against {report.baseline}", said, table)
 
 

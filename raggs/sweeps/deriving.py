@@ -333,7 +333,7 @@ def _notes(rows: Sequence[SystemRow], doubts: SweepUncertainty | None, *, few: b
     if unjudged and max(unjudged) > 0:
         found.append(
             f"up to {max(unjudged):.0%} of a system's top passages are unjudged and count as not relevant: "
-            "to have them judged, use raggs sweep --judge-holes"
+            "the option --judge-holes has them judged"
         )
     timed = {row.latency.total is None for row in rows if row.file}
     if True in timed:

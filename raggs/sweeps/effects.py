@@ -24,15 +24,11 @@ from raggs.stats.comparison import DifferenceBounds, could_cross, could_reverse
 from raggs.stats.effects import Interaction, main_effects, main_shifts, strongest_interactions
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.judgments import is_reference
+from raggs.sweeps.messages import OF_LABELS, OF_RUN
 from raggs.sweeps.models import EffectPart, InteractionPart, SystemRow
 
 # maximum number of pairs whose bounds are computed for one effect; beyond it, the widest bounds are used
 MAX_PAIRS = 500
-OF_RUN = "raggs sweep --judge-holes has them judged"
-OF_LABELS = (
-    "judge them in a run of raggs: raggs run, with the sweep's lists as {type: runfile} under retrieve.retrievers"
-)
-
 SystemPair = tuple[str, str]
 Square = tuple[SystemPair, SystemPair]
 

@@ -13,7 +13,7 @@ run at `hybrid.depth`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -192,10 +192,8 @@ def _system(spec: SystemSpec, labels: Mapping[str, str], varied: set[str], *, re
         CHUNKER: not recut,
     }
     told = {axis: label for axis, label in labels.items() if not lacks.get(axis)}
-    order = ("mode", *(axis for axis in AXES if axis != "mode"))
-    named = [_in_name(axis, told[axis]) for axis in order if axis in told and (axis in varied or axis in NAMED_ALWAYS)]
     return RetrievalStack(
-        name="+".join(named),
+        name=system_name(told, axes_in_names(told, varied)),
         levels=told,
         chunker=spec.chunker,
         rewrite=spec.rewrite,
@@ -231,6 +229,22 @@ def unroutable_reason(system: RetrievalStack) -> str | None:
     if depth.when.rewrite is not None and (system.embedder is None or system.rewrite.type == "none"):
         return "when.rewrite compares vectors of a query and its rewrite, but one of these vectors does not exist"
     return depth.lacking(there)
+
+
+def axes_in_names(levels: Mapping[str, str], varied: Collection[str]) -> list[str]:
+    """Return the axes that the name of a system lists, in their order.
+
+    Args:
+        levels: level of the system by axis.
+        varied: axes with more than one level in the sweep.
+    """
+    order = ("mode", *(axis for axis in AXES if axis != "mode"))
+    return [axis for axis in order if axis in levels and (axis in varied or axis in NAMED_ALWAYS)]
+
+
+def system_name(levels: Mapping[str, str], axes: Iterable[str]) -> str:
+    """Return the name of a system of the grid."""
+    return "+".join(_in_name(axis, levels[axis]) for axis in axes)
 
 
 def _in_name(axis: str, label: str) -> str:

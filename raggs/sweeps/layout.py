@@ -36,11 +36,11 @@ from raggs.sweeps.comparing import (
     folded_sentence,
     frontiers_section,
     mean,
-    next_commands,
+    next_steps,
     span_columns,
 )
 from raggs.sweeps.judgments import TERMS
-from raggs.sweeps.messages import MIN_SHOWN_CHANGE, usd
+from raggs.sweeps.messages import MIN_SHOWN_CHANGE, next_step, usd
 from raggs.sweeps.models import (
     UNCERTAIN_MARK,
     EffectPart,
@@ -57,19 +57,19 @@ from raggs.sweeps.summary import is_separated, recommend, system_names
 MAX_ROWS = 8  # maximum number of lines of a table on the screen
 
 
-def findings(report: SweepReport, full: bool) -> list[Section]:
+def findings(report: SweepReport, full: bool, config: str | None = "FILE") -> list[Section]:
     """Return the sections with findings."""
     found = (
-        _effects(report, full),
-        _steps(report, full),
+        _effects(report, full, config),
+        _steps(report, full, config),
         _latency_section(report) if full else None,
         _memory(report, full),
     )
     placed = (frontiers_section(report, full), ceilings_section(report, full))
-    return [*filter(None, placed), *filter(None, found), *comparing(report, full)]
+    return [*filter(None, placed), *filter(None, found), *comparing(report, full, config)]
 
 
-def _effects(report: SweepReport, full: bool) -> Section | None:
+def _effects(report: SweepReport, full: bool, config: str | None = "FILE") -> Section | None:
     if not report.effects:
         return None
     idle = [part for part in report.effects if _has_no_effect(part, report.jitter_ms)]
@@ -85,9 +85,8 @@ def _effects(report: SweepReport, full: bool) -> Section | None:
         sentences.append(f"{len(told) - len(shown)} more in sweep.md")
     sentences += list(_inconclusive(report.effects))
     sentences += [part.sentence for part in report.interactions if part.clear or part.unjudged or full]
-    sentences += next_commands(
-        [*(part.unjudged for part in report.effects), *(part.unjudged for part in report.interactions)]
-    )
+    open_ = [*(part.unjudged for part in report.effects), *(part.unjudged for part in report.interactions)]
+    sentences += next_steps(open_, config)
     terms = [Legend("[ ]", f"{report.confidence:.0%} interval over resampled queries")] if shown else []
     terms += (
         [
@@ -122,7 +121,7 @@ def _from_first(part: EffectPart, parts: Sequence[EffectPart]) -> bool:
     return part.against == next(each.against for each in parts if each.axis == part.axis)
 
 
-def _steps(report: SweepReport, full: bool) -> Section | None:
+def _steps(report: SweepReport, full: bool, config: str | None = "FILE") -> Section | None:
     """Return the section on the effect of each increase of k."""
     if not report.steps:
         return None
@@ -141,7 +140,7 @@ def _steps(report: SweepReport, full: bool) -> Section | None:
     open_ = [part for part in moving if part.unjudged is not None]
     whys = [f"{part.system} from k {part.from_k}: {inconclusive(part.unjudged)}" for part in open_ if part.unjudged]
     sentences += whys if full else first_of(whys)
-    sentences += next_commands(part.unjudged for part in open_)
+    sentences += next_steps((part.unjudged for part in open_), config)
     terms = (
         (Legend(UNCERTAIN_MARK, "unjudged passages could reverse it"),) if any(part.unjudged for part in shown) else ()
     )
@@ -203,22 +202,24 @@ SIGNS = {
 }
 
 
-def lay_out(report: SweepReport, *, full: bool = False) -> ReportDocument:
+def lay_out(report: SweepReport, *, full: bool = False, config: str | None = "FILE") -> ReportDocument:
     """Return the document of a sweep: the recommendation, what changes it, and then all figures.
 
     Args:
         full: whether to include all systems and tables. If False, only the front and the best other systems are
             included.
+        config: the file of the sweep, as it is typed in a command; None to omit `judging_command`, for callers that
+            show it separately.
     """
     choice = report.choice
     sections = [
-        Section("What changes the choice", (*choice.changes, *_uncertain(report), *rivals(report))),
+        Section("What changes the choice", (*choice.changes, *_uncertain(report), *rivals(report, config))),
         Section("Limits of the data", tuple(_unmeasured(report))),
         _systems(report, full),
         Section("Rule of the choice", (choice.sentence,)),
     ]
     sections += [each for each in (cuts_section(report),) if each]
-    sections += findings(report, full)
+    sections += findings(report, full, config)
     return ReportDocument(
         f"Sweep {report.name}",
         recommend(report),
@@ -235,9 +236,12 @@ def _uncertain(report: SweepReport) -> tuple[str, ...]:
     return unknown[1:] if report.wins and not is_separated(report) else unknown
 
 
-def rivals(report: SweepReport) -> Iterator[str]:
+def rivals(report: SweepReport, config: str | None = "FILE") -> Iterator[str]:
     """Yield sentences on the first `MAX_NAMED_RIVALS` systems that unjudged passages could put before the choice, or
     across the limit on quality. Also say how to get these passages judged.
+
+    Args:
+        config: as for `lay_out`.
     """
     names = system_names(report)
     found, target = report.choice.inconclusive, report.choice.limits.get("quality")
@@ -258,7 +262,7 @@ def rivals(report: SweepReport) -> Iterator[str]:
         yield f"Whether {name} {what} is {inconclusive(part)}."
     if first and len(found) > MAX_NAMED_RIVALS:
         yield f"The same holds for {len(found) - MAX_NAMED_RIVALS} more systems."
-    yield from dict.fromkeys(f"Next: {part.remedy}." for part in found.values())
+    yield from (f"Next: {step}." for step in dict.fromkeys(next_step(part, config) for part in found.values()) if step)
 
 
 def _unmeasured(report: SweepReport) -> Iterator[str]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 
 from raggs.base.text import plural
+from raggs.evaluation.models import UnjudgedPart
 from raggs.stats.choice import Choice, Exclusion, LimitTurn
 from raggs.stats.front import Candidate
 
@@ -16,6 +17,11 @@ BY_WAIT = "slower"  # used among equal systems, whose latencies differ by less t
 WHOLE_MS, WHOLE_USD = (10.0, 1.0), (0.1, 0.01)  # (threshold, step) for rounding
 WHOLE_RATIO = 100  # ratios of at least this value are shown as integers
 NO_NAMES: Mapping[str, str] = {}
+# how to get unjudged passages judged, if the golden set is a run of raggs, or a file of labels
+OF_RUN = "raggs sweep --judge-holes has them judged"
+OF_LABELS = (
+    "judge them in a run of raggs: raggs run, with the sweep's lists as {type: runfile} under retrieve.retrievers"
+)
 RULES = {
     "quality": "has a lower {measure}",
     "slower": "is slower",
@@ -38,6 +44,27 @@ TIE_BREAKS = {
     "slower": "and faster",
     "name": "and first by name",
 }
+
+
+def judging_command(config: str) -> str:
+    """Return the command that gets the unjudged passages of a sweep judged.
+
+    Args:
+        config: the file of the sweep, as it is typed in a command.
+    """
+    return f"raggs sweep --config {config} --judge-holes"
+
+
+def next_step(part: UnjudgedPart, config: str | None) -> str:
+    """Return how to get unjudged passages judged.
+
+    Args:
+        config: the file of the sweep, as it is typed in a command. If None, the text is empty if `judging_command`
+            does it.
+    """
+    if part.remedy != OF_RUN:
+        return part.remedy
+    return "" if config is None else f"{judging_command(config)} has them judged"
 
 
 def ms(value: float, more: int = 0) -> str:

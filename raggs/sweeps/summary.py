@@ -15,13 +15,15 @@ from raggs.evaluation.layout import shorten_name
 from raggs.stats.resampling import MIN_CLAIM_QUERIES
 from raggs.sweeps.comparing import best_first
 from raggs.sweeps.deciding import BOOTSTRAP_DRAWS, candidate
-from raggs.sweeps.messages import equal_names, figures_text, ms, usd
+from raggs.sweeps.grid import axes_in_names, system_name
+from raggs.sweeps.messages import OF_RUN, equal_names, figures_text, judging_command, ms, usd
 from raggs.sweeps.models import SweepReport, SystemRow
 
 MAX_ROWS = 6  # rows of the front
 MAX_RIVALS = 3  # maximum number of systems named in addition to the recommended one
 MAX_NAME_CHARS = 38
 FRONT_MEANING = "front: no other system is at least as good, fast (p50) and cheap, and better in one of these"
+SIGN = "> "  # marks the chosen system on the screen
 DETAILS = "--details: all systems and measures, main effects, ceilings, memory, definitions"
 FLAGS: Mapping[str, str] = {"latency_ms": "--slo", "usd_per_1k": "--max-usd-per-1k", "quality": "--target"}
 
@@ -56,7 +58,7 @@ def summarise_sweep(report: SweepReport, config: str, folder: str) -> Summary:
     return Summary(
         headline=tuple(_headline(report, nearest, MAX_NAME_CHARS)),
         table=front_table(report, MAX_NAME_CHARS, *report.quality[1:]),
-        legend=f"{FRONT_MEANING}; [ ] {report.confidence:.0%} interval",
+        legend=f"{FRONT_MEANING}; {SIGN}{_chosen_word(report)}; [ ] {report.confidence:.0%} interval",
         trust=tuple(_limits(report)),
         next=_next_command(report, config, folder, nearest),
         details=DETAILS,
@@ -67,8 +69,24 @@ def recommend(report: SweepReport) -> Section:
     """Return the recommendation: which system, how certain and why, and the table of the front."""
     reason = list(_reason(report))
     sentences = (*_headline(report, _nearest(report), None), *reason)
-    terms = (Legend("front", FRONT_MEANING.partition(": ")[2]), Legend("[ ]", f"{report.confidence:.0%} interval"))
-    return Section("Recommendation", sentences, front_table(report), terms=terms)
+    terms = [Legend("front", FRONT_MEANING.partition(": ")[2]), Legend("[ ]", f"{report.confidence:.0%} interval")]
+    terms += _meaning_of_names(report)
+    return Section("Recommendation", sentences, front_table(report), terms=tuple(terms))
+
+
+def _meaning_of_names(report: SweepReport) -> Iterator[Legend]:
+    """Yield the settings that the longest name of a system lists, in their order, if raggs named the systems."""
+    levels: dict[str, set[str]] = {}
+    for row in report.systems:
+        for axis, level in row.levels.items():
+            levels.setdefault(axis, set()).add(level)
+    varied = {axis for axis, found in levels.items() if len(found) > 1}
+    named = [(axes_in_names(row.levels, varied), row) for row in report.systems]
+    axes, longest = max(named, key=lambda pair: len(pair[0]), default=([], None))
+    if longest is not None and longest.name == system_name(longest.levels, axes):
+        unused = "; none: without it" if any("none" in levels[axis] for axis in axes) else ""
+        listed = " + ".join("k candidates" if axis == "k" else axis for axis in axes)
+        yield Legend("names of systems", f"{listed}{unused}")
 
 
 def _reason(report: SweepReport) -> Iterator[str]:
@@ -256,7 +274,8 @@ def front_table(report: SweepReport, chars: int | None = None, *others: str) -> 
     was measured.
 
     Args:
-        chars: maximum length of a name; None: names are not shortened, and the table has a column for p50.
+        chars: maximum length of a name on the screen, where a sign marks the chosen system, and one column has both
+            latencies. If None, names are not shortened.
         others: further measures, as last columns.
     """
     first, chosen = report.quality[0], report.choice.winner
@@ -270,31 +289,35 @@ def front_table(report: SweepReport, chars: int | None = None, *others: str) -> 
     timed = any(row.p95 is not None for row in rows)
     priced = any(row.price for row in rows)
     title = "choice and front" + (f" ({MAX_ROWS} of {len(rows)})" if len(rows) > MAX_ROWS else "")
-    median = timed and chars is None  # decides who is on the front
-    head = [
-        title,
-        first,
-        *(["p95"] if timed else []),
-        *(["p50"] if median else []),
-        *(["per 1,000"] if priced else []),
-        *others,
-    ]
-    mark = " (recommended)" if is_separated(report) else " (chosen)"
+    latencies = () if not timed else ("p95", "p50") if chars is None else ("p95 (p50) ms",)
+    head = [title, first, *latencies, *(["per 1,000"] if priced else []), *others]
+    sign, mark = ("", f" ({_chosen_word(report)})") if chars is None else (SIGN, "")
     lines = []
     for row in rows[:MAX_ROWS]:
         score, is_chosen = row.scores[first], row.name == chosen
         more = [row.scores[name].mean for name in others]
         lines.append(
             [
-                Cell(_shorten(names[row.name], chars) + mark * is_chosen, best=is_chosen),
+                Cell(sign * is_chosen + _shorten(names[row.name], chars) + mark * is_chosen, best=is_chosen),
                 bounded(score.mean, score.low, score.high),
-                *([Cell(None if row.p95 is None else ms(row.p95, more_digits))] if timed else []),
-                *([Cell(None if row.p50 is None else ms(row.p50, more_digits))] if median else []),
+                *([Cell(text) for text in _latency_texts(row, more_digits, len(latencies))]),
                 *([Cell(None if row.price is None else usd(row.price, more_digits))] if priced else []),
                 *(Cell(mean, "score") for mean in more),
             ]
         )
     return Table.of(head, lines)
+
+
+def _chosen_word(report: SweepReport) -> str:
+    return "recommended" if is_separated(report) else "chosen"
+
+
+def _latency_texts(row: SystemRow, more_digits: int, columns: int) -> tuple[str | None, ...]:
+    """Return p95, which limits apply to, and p50, which decides the front, in one or two columns."""
+    p95, p50 = (None if each is None else ms(each, more_digits) for each in (row.p95, row.p50))
+    if columns == 1 and p95 is not None and p50 is not None:
+        return (f"{p95.removesuffix(' ms')} ({p50.removesuffix(' ms')})",)
+    return (p95, p50)[:columns]
 
 
 def _shown_figures(report: SweepReport, row: SystemRow, others: Sequence[str]) -> Hashable:
@@ -343,14 +366,19 @@ def _percent(share: float) -> str:
     return f"{share:.0%}" if share >= 0.01 else f"{share:.2%}"
 
 
+def needs_judging(report: SweepReport) -> bool:
+    """Return whether `judging_command` could change the choice."""
+    return any(part.remedy == OF_RUN for part in report.choice.inconclusive.values())
+
+
 def _next_command(
     report: SweepReport, config: str, folder: str, nearest: tuple[SystemRow, Sequence[BrokenLimit]] | None
 ) -> str:
     command = f"raggs sweep --config {config}"
     if nearest is not None:
         return f"{command} {' '.join(f'{each.flag} {each.needed}' for each in nearest[1])}"
-    if any("--judge-holes" in part.remedy for part in report.choice.inconclusive.values()):
-        return f"{command} --judge-holes"
+    if needs_judging(report):
+        return judging_command(config)
     return f"raggs report {quote(report.golden.source)} --sweep {folder}"
 
 

@@ -17,10 +17,13 @@ from raggs.app.evaluate import evaluate
 from raggs.app.report import ReportRequest, gather, report, write_report_page
 from raggs.base.errors import DataError, UsageError
 from raggs.evaluation.layout import write_report
+from raggs.reporting.base import ReportedSweep
 from raggs.reporting.sections.decision import DecisionSection
 from raggs.reporting.sections.results import SweepsSection, SystemsSection, _three_decimals
 from raggs.runs.manifests.models import RunManifest, utc_now
 from raggs.runs.manifests.store import RunStore
+from raggs.sweeps.layout import lay_out
+from raggs.sweeps.messages import OF_RUN
 
 
 @pytest.fixture(scope="module")
@@ -47,17 +50,18 @@ def test_the_first_system_is_the_baseline_and_the_values_are_those_of_the_evalua
 
 def test_a_sweeps_choice_is_sure_only_where_it_stands_when_questions_are_drawn_anew(project: SweepProject) -> None:
     facts = gather(ReportRequest(project.folder, sweeps=(project.out,)))
-    (sweep,) = facts.sweeps
+    sweep = facts.sweeps[0].report
     part = SweepsSection().data(facts)
     assert part is not None and len(part.sweeps[0].figures) == 4
     for share, count, answer in ((0.96, 10, "better"), (0.94, 10, "inconclusive"), (0.96, 9, "inconclusive")):
         wins = (sweep.wins[0].model_copy(update={"system": sweep.choice.winner, "share": share}),)
         choice = sweep.choice.model_copy(update={"inconclusive": {}})
         told = sweep.model_copy(update={"wins": wins, "questions": count, "choice": choice})
-        box = DecisionSection().data(replace(facts, sweeps=(told,)))
+        box = DecisionSection().data(replace(facts, sweeps=(ReportedSweep(told),)))
         assert box.sweeps[0].answer == answer
         assert box.sweeps[0].said[0] == sweep.choice.sentence
-        unsure = DecisionSection().data(replace(facts, sweeps=(told.model_copy(update={"choice": sweep.choice}),)))
+        open_ = ReportedSweep(told.model_copy(update={"choice": sweep.choice}))
+        unsure = DecisionSection().data(replace(facts, sweeps=(open_,)))
         assert unsure.sweeps[0].answer == "inconclusive", "unjudged passages could put another system before it"
         assert any(said.endswith(" unjudged.") for said in unsure.sweeps[0].said)
 
@@ -66,16 +70,22 @@ def test_the_command_that_judges_passages_names_the_configuration_of_the_sweep(t
     project = make_sweep(tmp_path)
     raggs.sweep(project.config)
     facts = gather(ReportRequest(project.folder, sweeps=(project.out,)))
-    (sweep,), (config,) = facts.sweeps, facts.sweep_configs
+    (found,) = facts.sweeps
+    sweep, config = found.report, found.config
     assert Path(config).samefile(project.config)
-    part = next(iter(sweep.choice.inconclusive.values())).model_copy(update={"remedy": "raggs sweep --judge-holes"})
+    part = next(iter(sweep.choice.inconclusive.values())).model_copy(update={"remedy": OF_RUN})
     told = sweep.model_copy(
         update={"choice": sweep.choice.model_copy(update={"inconclusive": {sweep.systems[0].name: part}})}
     )
-    (shown,) = SweepsSection().data(replace(facts, sweeps=(told,))).sweeps  # type: ignore[union-attr]
+    (shown,) = SweepsSection().data(replace(facts, sweeps=(ReportedSweep(told, config),))).sweeps  # type: ignore[union-attr]
     assert shown.command == f"raggs sweep --config {shlex.quote(config)} --judge-holes"
-    (unknown,) = SweepsSection().data(replace(facts, sweeps=(told,), sweep_configs=())).sweeps  # type: ignore[union-attr]
-    assert unknown.command == "" and any("--judge-holes" in each for s in unknown.about for each in s.sentences)
+    assert not any("raggs sweep" in each for s in (*shown.about, *shown.rest) for each in s.sentences)
+    (unknown,) = SweepsSection().data(replace(facts, sweeps=(ReportedSweep(told),))).sweeps  # type: ignore[union-attr]
+    step = "Next: raggs sweep --config FILE --judge-holes has them judged."
+    assert unknown.command == "" and any(step in s.sentences for s in unknown.about)
+    details = lay_out(told, config="my.yaml")
+    steps = [said for s in details.sections for said in s.sentences if "raggs sweep" in said]
+    assert steps and all("raggs sweep --config my.yaml --judge-holes" in each for each in steps)
 
 
 def test_scores_keep_a_decimal_that_tells_them_apart() -> None:

@@ -11,7 +11,7 @@ from raggs.evaluation.analyses.comparisons import Comparisons
 from raggs.evaluation.messages import difference_sentence
 from raggs.evaluation.models import ComparisonPart, EvalReport, ScorePart, UnjudgedPart, UnjudgedTopPart
 from raggs.evaluation.report import make_report
-from raggs.reporting.base import JudgeValidation, ReportFacts
+from raggs.reporting.base import JudgeValidation, ReportedSweep, ReportFacts
 from raggs.reporting.sections.decision import DecisionPart, DecisionSection, Recommendation
 from raggs.stats.judge_agreement import JudgeValidity
 from raggs.sweeps.models import ChoicePart, SweepReport, SystemRow, WinPart
@@ -118,7 +118,7 @@ def test_that_no_system_holds_the_limits_is_no_answer_if_unjudged_passages_could
     sweep = SweepReport.model_construct(
         name="a", questions=9, quality=("ndcg@4",), systems=(row,), choice=choice, confidence=0.95, cutoffs=(4,)
     )
-    ship = box(facts(sweeps=(sweep,))).sweeps[-1]
+    ship = box(facts(sweeps=(ReportedSweep(sweep),))).sweeps[-1]
     assert ship.answer == ("inconclusive" if unsure else "worse")
     reason = "Whether s reaches ndcg@4 of 0.600 is inconclusive: 50% of the top 4 of s is unjudged."
     assert ship.said == ("None.", *((reason, "Next: judge them.") if unsure else ()))
@@ -154,7 +154,7 @@ def test_the_decision_on_a_sweep_says_the_same_as_the_sweep(shares, inconclusive
         name="a", questions=30, quality=("ndcg@4",), systems=(row,), choice=choice, confidence=0.95, cutoffs=(4,),
         baseline="s", wins=tuple(WinPart(system=name, share=share) for name, share in shares.items()),
     )  # fmt: skip
-    found = box(facts(sweeps=(sweep,))).sweeps[-1]
+    found = box(facts(sweeps=(ReportedSweep(sweep),))).sweeps[-1]
     assert found.headline.startswith(f"Sweep a (1 configuration): {headline}")
     told = recommend(sweep).sentences[0]
     assert told.startswith("Recommended") == found.headline.startswith("Sweep a (1 configuration): use")
@@ -192,7 +192,7 @@ def test_a_sweep_is_joined_with_the_system_that_the_evaluation_keeps(above: floa
         golden=report.golden, jitter_ms=0.3, choice=ChoicePart(winner="s", tied=("s",), sentence="."), front=("s",),
         wins=(WinPart(system="s", share=0.6), WinPart(system="t", share=0.4)),
     )  # fmt: skip
-    assert box(facts(report, sweeps=(sweep,))).sweeps[0].joined.startswith(said)
+    assert box(facts(report, sweeps=(ReportedSweep(sweep),))).sweeps[0].joined.startswith(said)
 
 
 def test_one_system_is_compared_with_nothing():

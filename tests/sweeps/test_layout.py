@@ -188,12 +188,32 @@ def test_equal_systems_are_one_row_of_the_front_and_digits_tell_rows_apart(repor
 
     rows = (row("a+k20", 0.78, 1.58), row("a+k50", 0.78, 1.58), row("b+k20", 0.73, 1.55))
     choice = report.choice.model_copy(update={"winner": "a+k20", "best": "a+k20", "tied": ("a+k20", "a+k50")})
-    table = front_table(report.model_copy(update={"systems": rows, "front": ("a+k50", "b+k20"), "choice": choice}))
+    changed = report.model_copy(update={"systems": rows, "front": ("a+k50", "b+k20"), "choice": choice})
+    table = front_table(changed)
     assert table is not None
     assert [(name.text.partition(" (")[0], p95.text) for name, _, p95, *_ in table.rows] == [
         ("a, k20 or k50", "1.58 ms"),
         ("b+k20", "1.55 ms"),
     ]
+    screen = front_table(changed, chars=30)
+    assert screen is not None and screen.head[2] == "p95 (p50) ms"
+    assert [(name.text, latency.text) for name, _, latency, *_ in screen.rows] == [
+        ("> a, k20 or k50", "1.58 (1.58)"),
+        ("b+k20", "1.55 (1.55)"),
+    ]
+
+
+def test_the_meaning_of_names_is_stated_if_raggs_named_the_systems(report: SweepReport) -> None:
+    def meaning(found: SweepReport) -> list[str]:
+        return [each.text for each in lay_out(found).scores.terms if each.sign == "names of systems"]
+
+    (said,) = meaning(report)
+    assert said.startswith("mode + embedder") and "k candidates" in said
+    named = tuple(row.model_copy(update={"name": f"mine-{row.name}"}) for row in report.systems)
+    renamed = report.model_copy(
+        update={"systems": named, "front": (), "choice": report.choice.model_copy(update={"winner": None})}
+    )
+    assert meaning(renamed) == []
 
 
 def test_steps_and_effects_that_change_nothing_are_a_sentence(report: SweepReport) -> None:

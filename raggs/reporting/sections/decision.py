@@ -338,7 +338,8 @@ class DecisionSection(ReportSection):
     def data(self, facts: ReportFacts) -> DecisionPart:
         """Return the data of the section; every report has one."""
         systems = None if facts.report is None else _of_systems(facts.report)
-        sweeps, found = tuple(_of_sweep(each, facts.report) for each in facts.sweeps), tuple(checks(facts))
+        sweeps = tuple(_of_sweep(each.report, each.file, facts.report) for each in facts.sweeps)
+        found = tuple(checks(facts))
         advised = (*((systems,) if systems else ()), *sweeps)
         return DecisionPart(
             systems=systems,
@@ -350,7 +351,7 @@ class DecisionSection(ReportSection):
             blocks=tuple(_blocks(found, facts)),
             steps=tuple(_steps(facts, advised, found)),
             cost=tuple(_cost(facts)),
-            thresholds=(*_thresholds(facts.report), *_of_choices(facts.sweeps)),
+            thresholds=(*_thresholds(facts.report), *_of_choices([each.report for each in facts.sweeps])),
         )
 
 
@@ -366,8 +367,8 @@ def _blocks(found: Sequence[TrustCheck], facts: ReportFacts) -> Iterator[str]:
 # --- recommendations ------------------------------------------------------------------------------------------
 
 
-def _of_sweep(sweep: SweepReport, report: EvalReport | None) -> Recommendation:
-    """Return the choice of a sweep. It is conclusive if all these conditions hold:
+def _of_sweep(sweep: SweepReport, file: str, report: EvalReport | None) -> Recommendation:
+    """Return the choice of a sweep, whose configuration is `file`. It is conclusive if all these conditions hold:
 
     - Nearly all bootstrap samples of the queries choose the same system or an equivalent one.
     - The sweep has at least `MIN_CLAIM_QUERIES` queries.
@@ -377,7 +378,7 @@ def _of_sweep(sweep: SweepReport, report: EvalReport | None) -> Recommendation:
     from raggs.sweeps.layout import rivals
     from raggs.sweeps.summary import chosen_share, is_separated, system_names
 
-    chosen, said = sweep.choice.winner, (sweep.choice.sentence, *sweep.choice.unknown, *rivals(sweep))
+    chosen, said = sweep.choice.winner, (sweep.choice.sentence, *sweep.choice.unknown, *rivals(sweep, file))
     named = f"Sweep {sweep.name} ({plural(len(sweep.systems), 'configuration')})"
     if chosen is None:
         answer: Answer = "inconclusive" if sweep.choice.inconclusive else "worse"

@@ -127,7 +127,7 @@ def _facts(facts: ReportFacts) -> Iterator[NamedFact]:
         yield from _of_run(facts.run)
     if facts.report is not None:
         yield from _of_report(facts.report)
-    for sweep in facts.sweeps:
+    for sweep in (each.report for each in facts.sweeps):
         text = f"raggs {sweep.raggs}, judgments {sweep.golden.digest}, seed {sweep.seed}"
         yield NamedFact(name=f"sweep {sweep.name}", text=text)
 

@@ -30,10 +30,9 @@ from raggs.evaluation.layout import lay_out
 from raggs.evaluation.messages import KNOBS, LOSSES, verdict_word
 from raggs.evaluation.models import EvalReport, ReportPart
 from raggs.evaluation.svg import inlined
-from raggs.reporting.base import DIGITS, ReportFacts, ReportSection, deciding_comparisons, plain_meaning
+from raggs.reporting.base import DIGITS, ReportedSweep, ReportFacts, ReportSection, deciding_comparisons, plain_meaning
 from raggs.reporting.figures import BarSegment, SvgFigure, figures, stacked
 from raggs.reporting.page import compact
-from raggs.sweeps.models import SweepReport
 
 State = Literal["good", "bad", "doubt", "none"]
 UNCHANGED = "Unchanged"  # first word of the effect of a finding that changes no comparison
@@ -315,7 +314,6 @@ class SweepPart(ReportPart):
         about: sections on the choice: what changes it, and the limits of the data.
         rest: all figures, folded.
         command: command that has the unjudged passages judged; empty if it is not the next step.
-        naming: the settings that the name of a system lists; empty if the names were chosen by the user.
     """
 
     document: ReportDocument
@@ -323,7 +321,6 @@ class SweepPart(ReportPart):
     rest: tuple[Section, ...]
     figures: tuple[SvgFigure, ...]
     command: str = ""
-    naming: str = ""
 
 
 class SweepsPart(ReportPart):
@@ -342,42 +339,22 @@ class SweepsSection(ReportSection):
         """Return the data of the section; None without sweeps."""
         if not facts.sweeps:
             return None
-        configs = facts.sweep_configs or ("",) * len(facts.sweeps)
-        return SweepsPart(sweeps=tuple(map(_sweep, facts.sweeps, configs)))
+        return SweepsPart(sweeps=tuple(map(_sweep, facts.sweeps)))
 
 
-def _without_step(section: Section) -> Section:
-    """Return the section without the sentence on the step that the page shows as a command."""
-    kept = (each for each in section.sentences if not (each.startswith("Next: ") and HOLES in each))
-    return replace(section, sentences=tuple(kept))
-
-
-HOLES = "--judge-holes"  # option of `raggs sweep`
-
-
-def _sweep(report: SweepReport, config: str) -> SweepPart:
+def _sweep(found: ReportedSweep) -> SweepPart:
     from raggs.sweeps.layout import SYSTEMS, lay_out  # imported lazily: most reports contain no sweep
+    from raggs.sweeps.messages import judging_command
     from raggs.sweeps.plots import plots
+    from raggs.sweeps.summary import needs_judging
 
-    drawn = tuple(SvgFigure(words=words, svg=inlined(svg)) for words, svg in plots(report).values())
-    document = round_document(lay_out(report, full=True), DIGITS)
+    drawn = tuple(SvgFigure(words=words, svg=inlined(svg)) for words, svg in plots(found.report).values())
+    command = judging_command(found.file) if found.config and needs_judging(found.report) else ""
+    laid_out = lay_out(found.report, full=True, config=None if command else "FILE")
+    document = round_document(laid_out, DIGITS)
     first = [section.title for section in document.sections].index(SYSTEMS)
-    rest = document.sections[first:]
-    holes = config and any(HOLES in part.remedy for part in report.choice.inconclusive.values())
-    command = f"raggs sweep --config {shlex.quote(config)} {HOLES}" if holes else ""
-    about = tuple(_without_step(each) if holes else each for each in document.sections[:first])
-    return SweepPart(document=document, about=about, rest=rest, figures=drawn, command=command, naming=_naming(report))
-
-
-def _naming(report: SweepReport) -> str:
-    """Return the settings that the longest name of a system lists, in their order; empty if it has other parts."""
-    row = max(report.systems, key=lambda each: each.name.count("+"))
-    parts = row.name.split("+")
-    axes = [next((axis for axis, label in row.levels.items() if part in (label, f"k{label}")), "") for part in parts]
-    if "" in axes or len({*axes}) < len(axes):
-        return ""
-    unused = "; none: without it" if any("none" in each.name.split("+") for each in report.systems) else ""
-    return f"Names of systems: {' + '.join('k candidates' if axis == 'k' else axis for axis in axes)}{unused}."
+    about, rest = document.sections[:first], document.sections[first:]
+    return SweepPart(document=document, about=about, rest=rest, figures=drawn, command=command)
 
 
 LOWER = " ↓ lower is better"
