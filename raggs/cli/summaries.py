@@ -42,7 +42,6 @@ MAX_PASSAGE_CHARS = 28
 MAX_STATE_CHARS = 56
 MAX_FINDINGS = 6  # in a default output; all with --details
 MAX_FINDING_CHARS = 110
-MAX_STAGES = 12  # rows of a table of stages: two systems of six stages
 MAX_PLACES = 10  # passages of an order; all with --details
 
 

@@ -269,18 +269,6 @@ def recall_profile(recall: Floats) -> RecallProfile:
     )
 
 
-def true_recall(returned: list[list[str]], truth: list[list[str]], k: int) -> Floats:
-    """Return the recall of an approximate search: the found share of the exact `k` nearest passages, shape (queries,).
-
-    Raises:
-        ValueError: `returned` and `truth` have different lengths.
-    """
-    if len(returned) != len(truth):
-        raise ValueError(f"{len(returned)} returned lists and {len(truth)} exact lists: the numbers must be equal")
-    pairs = zip(returned, truth, strict=True)
-    return np.array([len(set(found[:k]) & set(exact[:k])) / k for found, exact in pairs])
-
-
 ALPHAS = (0.0, 0.5, 1.0, 2.0)
 CAPS4 = (0.75, 1.0)
 CAPS3 = (0.20, 0.25, 0.33)

@@ -358,17 +358,6 @@ def efficiency(quality: Sequence[float], latency_ms: float) -> float:
     return mean / (latency_ms / 1000)
 
 
-def end_to_end_efficiency(
-    quality: Sequence[float], *, embed_ms: float, retrieve_ms: float, rerank_ms: float, inference_ms: float
-) -> float:
-    """Return the efficiency over the full pipeline, including answer generation (section 5.4).
-
-    Raises:
-        ValueError: as for `efficiency`, for the summed latency.
-    """
-    return efficiency(quality, math.fsum((embed_ms, retrieve_ms, rerank_ms, inference_ms)))
-
-
 def marginal_gains(steps: Sequence[DepthPoint], jitter_ms: float = JITTER_MS) -> tuple[DepthGain, ...]:
     """Return the gain of each step to the next larger K, per ms and per USD (section 5.4).
 
@@ -405,7 +394,7 @@ def _rise(one: float | None, other: float | None) -> float | None:
     return None if one is None or other is None else other - one
 
 
-AIM, MAX_LOSS = 0.01, 0.02  # target and maximum of the loss relative to the exact index
+MAX_LOSS = 0.02  # maximum of the loss relative to the exact index
 
 
 @dataclass(frozen=True)
@@ -445,31 +434,6 @@ def deltas(exact: MeasuredIndex, others: Sequence[MeasuredIndex]) -> tuple[Index
     return tuple(_delta(exact, other) for other in others)
 
 
-def enough_effort(
-    exact: MeasuredIndex, steps: Sequence[MeasuredIndex], aim: float = AIM, most: float = MAX_LOSS
-) -> IndexDelta | None:
-    """Return the first step that loses at most `aim`. If there is none, return the first that loses at most `most`.
-
-    Args:
-        exact: the exact index.
-        steps: the same index at increasing search effort.
-        aim: target loss, as a share.
-        most: maximum loss, as a share.
-
-    Returns:
-        None if no step loses at most `most`, or no loss is known.
-
-    Raises:
-        ValueError: as for `deltas`.
-    """
-    found = deltas(exact, steps)
-    for allowed in (aim, most):
-        for each in found:
-            if each.loss is not None and each.loss <= allowed:
-                return each
-    return None
-
-
 def _delta(exact: MeasuredIndex, other: MeasuredIndex) -> IndexDelta:
     if len(exact.quality) != len(other.quality) or not all(map(math.isfinite, exact.quality + other.quality)):
         raise ValueError(f"{other.name} and {exact.name} must have finite values on the same measures")
@@ -495,8 +459,6 @@ GIB = 2**30
 ELEMENT_BYTES: dict[Element, int] = {"f32": 4, "f16": 2, "bf16": 2, "int8": 1}
 LINK_BYTES = 4  # bytes per link, a 32-bit id
 NODE_BYTES = 12  # bytes per graph node in addition to its links: its level, and the offset of its links
-LIST_ID_BYTES = 8  # bytes per vector in an inverted list, in addition to the vector
-PQ_CODES = 256  # centroids per part of the vector; a code is one byte
 
 
 @dataclass(frozen=True)
@@ -569,31 +531,6 @@ def hnsw_memory(count: int, dims: int, m: int, element: Element = "f32", link_by
         raise ValueError(f"a graph needs an M of at least 2, got {m}")
     links = 2 * m + m / (m - 1)  # a node is on 1/m + 1/m^2 + ... = 1 / (m - 1) higher levels on average
     return replace(flat_memory(count, dims, element), links=count * (links * link_bytes + NODE_BYTES))
-
-
-def ivf_memory(count: int, dims: int, lists: int, element: Element = "f32", pq: int | None = None) -> IndexMemory:
-    """Return the size of inverted lists of vectors or of product-quantised codes.
-
-    Args:
-        count: number of vectors.
-        dims: dimensions of a vector.
-        lists: number of lists; each has a float32 centroid.
-        element: element type of the vectors.
-        pq: bytes per code (one per part of the vector); None: full vectors. Exact reordering also needs the vectors:
-            add `flat_memory`.
-
-    Raises:
-        ValueError: as for `flat_memory`.
-    """
-    _positive(lists=lists, pq=1 if pq is None else pq)
-    whole = flat_memory(count, dims, element)
-    books = 0 if pq is None else PQ_CODES * dims * 4
-    return replace(
-        whole,
-        vectors=whole.vectors if pq is None else float(count * pq),
-        links=float(count * LIST_ID_BYTES),
-        fixed=float(lists * dims * 4 + books),
-    )
 
 
 def measured_memory(count: int, size: int, *, vector_bytes: float = 0.0, fixed: float = 0.0) -> IndexMemory:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
@@ -76,15 +77,12 @@ def recommend(report: SweepReport) -> Section:
 
 def _meaning_of_names(report: SweepReport) -> Iterator[Legend]:
     """Yield the settings that the longest name of a system lists, in their order, if raggs named the systems."""
-    levels: dict[str, set[str]] = {}
-    for row in report.systems:
-        for axis, level in row.levels.items():
-            levels.setdefault(axis, set()).add(level)
-    varied = {axis for axis, found in levels.items() if len(found) > 1}
+    levels = {pair for row in report.systems for pair in row.levels.items()}
+    varied = {axis for axis, count in Counter(axis for axis, _ in levels).items() if count > 1}
     named = [(axes_in_names(row.levels, varied), row) for row in report.systems]
     axes, longest = max(named, key=lambda pair: len(pair[0]), default=([], None))
     if longest is not None and longest.name == system_name(longest.levels, axes):
-        unused = "; none: without it" if any("none" in levels[axis] for axis in axes) else ""
+        unused = "; none: without it" if any((axis, "none") in levels for axis in axes) else ""
         listed = " + ".join("k candidates" if axis == "k" else axis for axis in axes)
         yield Legend("names of systems", f"{listed}{unused}")
 

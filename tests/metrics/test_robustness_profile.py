@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.metrics.bottleneck import DELTAS, recall_profile, true_recall
+from raggs.metrics.bottleneck import DELTAS, recall_profile
 
 RECALLS = st.lists(st.tuples(st.integers(0, 10), st.integers(1, 10)).map(lambda pair: min(pair) / pair[1]), min_size=1)
 
@@ -46,11 +46,3 @@ def test_undefined_queries_are_left_out():
 def test_what_is_no_recall_is_refused(values):
     with pytest.raises(ValueError, match="0 to 1"):
         recall_profile(np.array(values))
-
-
-def test_true_recall_is_the_share_of_the_exact_neighbours():
-    returned = [["a", "b", "x", "c"], ["x", "y", "z"], []]
-    truth = [["a", "b", "c", "d"], ["z", "y", "x"], ["a", "b", "c"]]
-    np.testing.assert_allclose(true_recall(returned, truth, 3), [2 / 3, 1.0, 0.0])
-    with pytest.raises(ValueError, match="3 returned lists and 1 exact lists"):
-        true_recall(returned, truth[:1], 3)

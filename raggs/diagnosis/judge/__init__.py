@@ -49,7 +49,6 @@ from raggs.runs.forecast import follow
 from raggs.stages.replay import Batch
 
 COIN = 0.5
-NO_WHOLE_ORDER = "no order of a whole pool"
 
 
 def verdict(found: JudgeFindings) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from raggs.stats.front import MeasuredIndex, deltas, enough_effort
+from raggs.stats.front import MeasuredIndex, deltas
 
 # Table 7, voyage-3.5 at 1024 dimensions: N-Recall4+, N-Recall5 and RA-nWG at 10 and 20, median ms
 FLAT = MeasuredIndex("flat", (0.592, 0.596, 0.566, 0.636, 0.677, 0.625), 47.6)
@@ -23,22 +23,11 @@ def test_the_published_changes_are_computed():
     assert round(100 * hnsw.latency, 1) == -25.6 and hnsw.loss == pytest.approx(0.0901, abs=1e-4)
 
 
-def test_effort_is_raised_until_the_loss_is_small_and_no_further():
-    exact = MeasuredIndex("flat", (0.6, 0.8))
-    steps = [
-        MeasuredIndex(f"ef {ef}", (0.6 * share, 0.8)) for ef, share in ((16, 0.9), (32, 0.985), (64, 0.995), (128, 1.0))
-    ]
-    assert enough_effort(exact, steps).name == "ef 64"
-    assert enough_effort(exact, steps[:2]).name == "ef 32" and enough_effort(exact, steps[:1]) is None
-    assert enough_effort(exact, steps, aim=0.2).name == "ef 16"
-
-
 def test_gains_are_no_losses_and_zero_is_not_compared():
     assert deltas(MeasuredIndex("flat", (0.5, 0.0)), [MeasuredIndex("ivf", (0.6, 0.1))])[0].quality[1] is None
     assert deltas(MeasuredIndex("flat", (0.5, 0.0)), [MeasuredIndex("ivf", (0.6, 0.1))])[0].loss == 0
     nothing = deltas(MeasuredIndex("flat", (0.0,), 5.0), [MeasuredIndex("ivf", (0.1,))])[0]
     assert (nothing.loss, nothing.latency) == (None, None)
-    assert enough_effort(MeasuredIndex("flat", (0.0,)), [MeasuredIndex("ivf", (0.1,))]) is None
 
 
 @pytest.mark.parametrize("quality", [(0.5,), (0.5, float("nan"))])

@@ -7,7 +7,7 @@ import math
 import pytest
 from support.published import EFFICIENCY, LITE, LITE_USD
 
-from raggs.stats.front import DepthPoint, efficiency, end_to_end_efficiency, marginal_gains
+from raggs.stats.front import DepthPoint, efficiency, marginal_gains
 
 
 @pytest.mark.parametrize(("quality", "ms", "published"), EFFICIENCY)
@@ -20,12 +20,6 @@ def test_the_published_leaderboard_from_its_own_measures():
     n4_10, ra_10, n4_30, ra_30, ms = LITE[50][3]
     assert efficiency((n4_10, ra_10, n4_30, ra_30), ms) == pytest.approx(2.353, abs=0.0005)
     assert efficiency((0.835, 0.804, 0.819, 0.810), 332.9) == pytest.approx(2.454, abs=0.0005)  # Tables 2 and 15
-
-
-def test_end_to_end_divides_by_the_whole_way():
-    whole = end_to_end_efficiency([0.8], embed_ms=100, retrieve_ms=50, rerank_ms=350, inference_ms=1500)
-    assert whole == pytest.approx(0.4)
-    assert whole < efficiency([0.8], 350)
 
 
 def test_no_time_at_all():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from raggs.stats.front import IndexMemory, flat_memory, hnsw_memory, ivf_memory, measured_memory
+from raggs.stats.front import IndexMemory, flat_memory, hnsw_memory, measured_memory
 
 MILLION = 1_000_000
 
@@ -39,14 +39,6 @@ def test_the_graph_is_as_large_as_that_of_faiss(m):
     assert hnsw_memory(count, dims, m).total == pytest.approx(faiss.serialize_index(index).nbytes, rel=0.01)
 
 
-def test_inverted_lists():
-    whole = ivf_memory(MILLION, 256, 1024)
-    assert whole.total == MILLION * (4 * 256 + 8) + 1024 * 256 * 4
-    codes = ivf_memory(MILLION, 256, 1024, pq=32)
-    assert codes.total == MILLION * (32 + 8) + 1024 * 256 * 4 + 256 * 256 * 4
-    assert codes.at(10 * MILLION).fixed == codes.fixed
-
-
 def test_what_was_measured_grows_in_proportion():
     measured = measured_memory(1_000, 1_200_000, vector_bytes=1024, fixed=10_000)
     assert measured.measured and measured.total == 1_200_000
@@ -60,7 +52,6 @@ def test_impossible_sizes_are_refused():
         (lambda: flat_memory(0, 8), "count must be at least 1, got 0"),
         (lambda: flat_memory(1, 8, "f8"), "unknown element"),
         (lambda: hnsw_memory(1, 8, 1), "M of at least 2"),
-        (lambda: ivf_memory(1, 8, 1, pq=0), "pq must be at least 1, got 0"),
         (lambda: measured_memory(10, 5, vector_bytes=1), "exceed the size"),
         (lambda: IndexMemory(0, 0.0).at(10), "cannot extrapolate"),
     ):

@@ -29,7 +29,6 @@ MAX_KEY_CHARS = 20  # maximum length of a key in a message
 LOOKAHEAD = 1 << 20  # characters in the buffer before an object is decoded
 MAX_VALUE_CHARS = 1 << 24  # approximate maximum length of a value of a large object, such as attributes of a span
 ESCAPE_CHARS = 12  # length of a surrogate pair in JSON; an error so close to the end may be a truncated escape
-WHITE_SPACE = " \t\n\r"
 SPACES = re.compile(r"[ \t\n\r]*")
 TOKENS = re.compile(
     r'(?P<bracket>[{}\[\]])|(?P<key>"(?:[^"\\]|\\.)*+")[ \t\n\r]*:|"(?:[^"\\]|\\.)*+"', re.DOTALL
