@@ -1,38 +1,16 @@
-"""Which further uses of stated probabilities of grades help: corrected scores, intervals, plans, stopping, cascades?
+"""Measure further uses of probabilities of grades: corrected scores, intervals, plans, stopping, cascades, samples.
 
     python benchmarks/distribution_uses.py --data FOLDER --out benchmarks/results/distribution-uses.md   two minutes
-    python benchmarks/distribution_uses.py --quick                                                     made-up queries
+    python benchmarks/distribution_uses.py --quick                                               synthetic queries
 
-FOLDER, pools, judges of grades and distortions as in distributions.py; all queries of a world are used. Two simulated
-systems rank each pool by the utility plus normal noise of 1.0 and 1.4. The fused order of a pool is that of the first
-system. A world draws everything anew. +- is the standard error over worlds.
+FOLDER, pools, judges of grades and distortions are those of distributions.py. All queries of a world are used. Two
+simulated systems rank each pool by the utility plus normal noise of 1.0 and 1.4. The fused order of a pool is that of
+the first system. Each world draws everything again. ± is the standard error over worlds. `NOTES` explains the tables.
 
-- Corrected scores: human labels of 250 randomly drawn passages correct precision@10 (grade 4 or more) of each system.
-  The judge predicts either the worth of its grade or the expected worth. "Width" is the width of the 95% interval by
-  expected worth, divided by that by grades. "Covered" is how often the interval contains the true mean.
-- Label uncertainty: 200 draws of all grades from the probabilities give the mean of nDCG@10 with a 95% interval over
-  draws. Expected gains replace the gain of a grade by its mean under the probabilities. Errors are distances from the
-  value by human grades, or from the difference of both systems by human grades.
-- Review plan: log score of the human grades of all passages under `believe`, from grades or from probabilities, with 0
-  and with 60 random labels.
-- Early stop: passages of grade 3 or more that are missed, at equal numbers of judgments. A pool is graded from the top
-  until n low grades in a row. A grade up to 2 is low, or it is low only if the probability of 3 or more is below 0.2.
-- Cascade: the good judge (exact) grades a passage if the cheap grade is 3 or more, or, with equally many calls, if the
-  probability of a grade of 3 or more is above a threshold. Missed: passages of grade 4 or more that it does not see.
-  The last two columns send the passages with the lowest maximum probability instead. "Same miss" is the share of calls
-  by probability that misses as many as grades do.
-- Cascade, fixed rules: the good judge grades a passage if the probability of a grade of 3 or more is at least 0.3 or
-  0.6, or if the cheap grade is at least 2. Gain error is the mean error of 2^grade over the mean of 2^grade, in the
-  final grades. "Equal exact" and "equal gains" are the calls that give as many exact grades, or as small a gain error,
-  as the rule "cheap grade of 3 or more", divided by its calls. Passages are sent by the probability of 3 or more, or
-  by the lowest probability of the own grade ("doubt").
-- Second sample: the noise of a signal has a part of 0.45 that repeats and a part of 0.4 that is new in each sample. The
-  mean of two samples for all passages, or only for the 20% with the lowest maximum probability.
-- Two samples, three samples: as above. All passages get a first sample, and only those whose grade has a probability
-  below 0.8 or 0.9 get the others. "Random" are as many random passages as below 0.9. "Again" is the share of passages
-  with further samples. Useless probabilities are drawn anew in each sample.
-- Control items: the calibration is fitted on 60 easy items of known grade (half of them with signal 0, half with signal
-  6, before noise), or on 60 random labels. Log score on all passages.
+- Corrected scores: the judge predicts the worth of its grade (precision: 4 or more), or the expected worth.
+- Second, two and three samples: noise of 0.45 is the same in all samples of a signal. Noise of 0.4 is new
+  in each sample. Useless probabilities are random in each sample.
+- Control items: half of the 60 easy items have the signal 0 and grade 1, half have 6 and grade 5, before noise.
 """
 
 from __future__ import annotations
@@ -80,7 +58,7 @@ class Collection:
         self.shares, self.seed = shares, seed
 
     def orders(self, noise: float) -> list[Floats]:
-        """The passages of each pool, best first, as one system ranks them."""
+        """Return the passages of each pool, best first, as one system ranks them."""
         rng = generator(self.seed, "system", noise)
         return [np.argsort(-(world.utility + rng.normal(0.0, noise, world.utility.size))) for world in self.worlds]
 
@@ -108,11 +86,11 @@ def corrected(found: Collection) -> dict[str, float]:
     true = (found.human >= 4).astype(float)
     for noise in SYSTEM_NOISE:
         top = np.concatenate([start + order[:10] for start, order in zip(starts, found.orders(noise), strict=True)])
-        people = np.where(drawn[top], true[top], np.nan)
+        human = np.where(drawn[top], true[top], np.nan)
         ends = []
         for worth in ((found.grade >= 4).astype(float), found.rows[:, 3:].sum(axis=1)):
             sums = totals_of(
-                found.query[top], np.full(len(top), 0.1), worth[top], people, chance[top], queries=len(found.worlds)
+                found.query[top], np.full(len(top), 0.1), worth[top], human, chance[top], queries=len(found.worlds)
             )
             ends.append(correct(sums))
         truth = true[top].mean()
@@ -129,9 +107,9 @@ def uncertain(found: Collection) -> dict[str, float]:
         hits = found.hits(noise, found.grade)
         truth = float(np.nanmean(measure.values(found.hits(noise, found.human))))
         plain = float(np.nanmean(measure.values(hits)))
-        doubt = LabelUncertainty(np.zeros(len(found.grade)), ((),) * len(found.grade), found.rows)
+        uncertainty = LabelUncertainty(np.zeros(len(found.grade)), ((),) * len(found.grade), found.rows)
         rng = generator(found.seed, "draws")
-        means = [float(np.nanmean(measure.values(_relabelled(hits, doubt, rng)))) for _ in range(DRAWS)]
+        means = [float(np.nanmean(measure.values(_relabelled(hits, uncertainty, rng)))) for _ in range(DRAWS)]
         low, high = np.quantile(means, [0.025, 0.975])
         shift = plain - float(np.mean(means))
         result["error, grades"].append(abs(plain - truth))
@@ -142,14 +120,14 @@ def uncertain(found: Collection) -> dict[str, float]:
         result["error, expected gains"].append(abs(expected - truth))
         differences.append([plain - truth, float(np.mean(means)) - truth, expected - truth])
         result["covered"].append(low <= truth <= high)
-        result["covered around the grades"].append(low + shift <= truth <= high + shift)
+        result["covered, moved to the grades"].append(low + shift <= truth <= high + shift)
     for name, one, two in zip(("grades", "expected", "expected gains"), *differences, strict=True):
         result[f"error of the difference, {name}"].append(abs(one - two))
     return {name: float(np.mean(values)) for name, values in result.items()}
 
 
-def _relabelled(hits: Hits, doubt: LabelUncertainty, rng: np.random.Generator) -> Hits:
-    return replace(hits, qrels=doubt.drawn(hits.qrels, rng))
+def _relabelled(hits: Hits, uncertainty: LabelUncertainty, rng: np.random.Generator) -> Hits:
+    return replace(hits, qrels=uncertainty.drawn(hits.qrels, rng))
 
 
 def planned(found: Collection) -> dict[str, float]:
@@ -185,7 +163,7 @@ def stopped(found: Collection) -> dict[str, float]:
     for limit in RUNS:
         calls, missed = curves["grade"][limit - 2]
         same = float(np.interp(calls, *curves["probability"].T))
-        result[f"missed, grade, {limit}"], result[f"probability, {limit}"] = float(missed), same
+        result[f"missed, grade, {limit}"], result[f"missed, probability, {limit}"] = float(missed), same
     return result
 
 
@@ -193,21 +171,21 @@ def cascaded(found: Collection) -> dict[str, float]:
     ruled = found.grade >= 3
     above = found.rows[:, 2:].sum(axis=1) + 1e-9 * generator(found.seed, "ties").random(len(ruled))
     by_chance = above >= np.sort(above)[-int(ruled.sum())]
-    doubt = 1.0 - found.rows.max(axis=1) + 1e-9 * generator(found.seed, "ties").random(len(ruled))
-    by_doubt = doubt >= np.sort(doubt)[-int(ruled.sum())]
+    uncertainty = 1.0 - found.rows.max(axis=1) + 1e-9 * generator(found.seed, "ties").random(len(ruled))
+    by_uncertainty = uncertainty >= np.sort(uncertainty)[-int(ruled.sum())]
     best = found.human >= 4
     order = np.argsort(-above, kind="stable")
     seen = np.cumsum(best[order])
     same = int(np.searchsorted(seen, (best & ruled).sum())) + 1
     return {
         "share of calls": float(ruled.mean()),
-        "same miss": same / len(order),
+        "share of calls, equal miss": same / len(order),
         "missed, grade": float((best & ~ruled).sum() / best.sum()),
         "missed, probability": float((best & ~by_chance).sum() / best.sum()),
         "exact, grade": float(np.where(ruled, True, found.grade == found.human).mean()),
         "exact, probability": float(np.where(by_chance, True, found.grade == found.human).mean()),
-        "missed, uncertain": float((best & ~by_doubt).sum() / best.sum()),
-        "exact, uncertain": float(np.where(by_doubt, True, found.grade == found.human).mean()),
+        "missed, uncertain": float((best & ~by_uncertainty).sum() / best.sum()),
+        "exact, uncertain": float(np.where(by_uncertainty, True, found.grade == found.human).mean()),
     }
 
 
@@ -234,7 +212,7 @@ def cascaded_by_fixed_rules(found: Collection) -> dict[str, float]:
         ("equal exact", (found.grade != found.human).astype(float)),
         ("equal gains", gain_errors(found.grade, found.human)),
     ):
-        for name, score in (("probability", above), ("doubt", 1.0 - own)):
+        for name, score in (("probability", above), ("uncertainty", 1.0 - own)):
             order = np.argsort(-(score + ties))
             left = errors.sum() - np.concatenate([[0.0], np.cumsum(errors[order])])
             calls = int(np.argmax(left <= errors[~ruled].sum() + 1e-9))
@@ -257,7 +235,7 @@ def sampled_again(found: Collection, kind: str, samples: int) -> dict[str, float
     random[rng.permutation(len(own))[: int((own < 0.9).sum())]] = True
     choices = {"one": own < 0, "0.8": own < 0.8, "0.9": own < 0.9, "random": random, "all": own >= 0}
     final = {name: np.where(again[:, None], every, one) for name, again in choices.items()}
-    result = {f"again, {name}": float(choices[name].mean()) for name in ("0.8", "0.9")}
+    result = {f"sampled again, {name}": float(choices[name].mean()) for name in ("0.8", "0.9")}
     for name, rows in final.items():
         result[f"log score, {name}"] = log_score(rows.tolist(), found.human.tolist())
     for name, rows in final.items():
@@ -303,6 +281,44 @@ def controlled(found: Collection, power: float) -> dict[str, float]:
     return result
 
 
+NOTES = {
+    "Corrected scores": (
+        "Human labels of 250 random passages correct precision@10. *width* is that of the interval by expected worth, "
+        "divided by that by grades. *covered* is the share of intervals that contain the true mean."
+    ),
+    "Label uncertainty": (
+        "nDCG@10 by the grades, by the mean of 200 draws of all grades (*expected*), and by expected gains. *covered* "
+        "is the share of intervals over draws that contain the true mean, also if they are moved to the mean by "
+        "grades."
+    ),
+    "Review plan": "Log score of the human grades of all passages.",
+    "Early stop": (
+        "Share of missed passages of grade 3 or more at equal numbers of judgments. Grading stops after 5, 10 or 20 "
+        "low grades in a row. A grade up to 2 is low, or it is low only if the probability of grade 3 or more is "
+        "below 0.2."
+    ),
+    "Cascade": (
+        "The good judge grades passages from grade 3. Or it grades as many by the probability of grade 3 or more, or "
+        "by the uncertainty of the grade. *missed* is the share of passages of grade 4 or more that it does not "
+        "grade. *share of calls, equal miss* is the share by probability that misses as many as grades do. Each world "
+        "has its own threshold for that, which a user cannot know."
+    ),
+    "Cascade, fixed rules": (
+        "The good judge grades passages from grade 3 or 2, or from a probability of grade 3 or more of 0.3 or 0.6. "
+        "*gain error* is the mean error of 2^grade over the mean of 2^grade. *equal exact* and *equal gains* are the "
+        "calls for as many exact grades, or the same gain error, relative to the calls with grade 3. *uncertainty* "
+        "orders passages by the probability of their grade."
+    ),
+    "Second sample": (
+        "Log score with one sample, with the mean of two for the 20% least certain passages, for random 20%, and for "
+        "all."
+    ),
+    "Two samples": (
+        "Further samples only for passages whose grade has a probability below 0.8 or 0.9, for as many random "
+        "passages as below 0.9, or for all. *sampled again* is the share of passages with further samples."
+    ),
+    "Control items": "Log score on all passages after a fit on 60 control items or 60 labels.",
+}
 POWER = {"calibrated": 1.0, "over-confident": 2.0, "under-confident": 0.5}
 TABLES = {
     "Corrected scores": corrected,
@@ -337,7 +353,7 @@ def table(title: str, worlds: Sequence[dict[str, Collection]]) -> Iterator[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="a folder with corpus.jsonl, queries.jsonl and qrels.trec")
-    parser.add_argument("--quick", action="store_true", help="12 made-up queries, two worlds")
+    parser.add_argument("--quick", action="store_true", help="12 synthetic queries, two worlds")
     parser.add_argument("--worlds", type=int, default=10)
     parser.add_argument("--out", type=Path, help=f"write the tables there, between {BEGIN} and {END} if it exists")
     given = parser.parse_args()
@@ -346,7 +362,9 @@ def main() -> int:
     seeds = range(1, (2 if given.quick else given.worlds) + 1)
     worlds = [{kind: Collection(queries, seed, kind) for kind in KINDS} for seed in seeds]
     about = f"{len(queries)} queries, {len(seeds)} worlds. ± is the standard error over worlds."
-    parts = [about, *(f"### {title}\n\n" + "\n".join(table(title, worlds)) for title in TABLES)]
+    parts = [about]
+    for title in TABLES:
+        parts += [f"### {title}", *([NOTES[title]] if title in NOTES else []), "\n".join(table(title, worlds))]
     text = "\n\n".join(parts)
     print(text)
     if given.out:

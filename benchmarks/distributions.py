@@ -1,22 +1,21 @@
-"""How many calls does a judge save that states a probability for each grade?
+"""Measure how many ranking calls a judge saves that states a probability for each grade.
 
     python benchmarks/distributions.py --data FOLDER --out benchmarks/results/distributions.md     half an hour
-    python benchmarks/distributions.py --quick                                                     made-up queries
+    python benchmarks/distributions.py --quick                                                     synthetic queries
 
-FOLDER as for ranking.py, with its pools, truth and judges of orders (ranking_worlds.py). The judge of grades reads each
-passage with an error: its signal is the human grade plus normal noise of 0.6. Its probabilities are the posterior of
-the grade given the signal and the shares of the grades in the even queries. They are calibrated: 16% of their lower
-medians are wrong, as many as of the grades of ranking.py. A second judge reads the utility instead of the grade, with
-noise of the same total size, so its probabilities also order passages of equal grade.
+FOLDER, pools, utilities and judges of orders are those of ranking.py (ranking_worlds.py). The signal of the judge of
+grades is the human grade plus normal noise of 0.6. Its probabilities are the posterior of the grade, given the signal
+and the shares of the grades in the even queries. They are calibrated: 16% of their lower medians are wrong, as many
+as of the grades of ranking.py. The signal of a second judge is the utility plus noise of the same total size, so its
+probabilities also order passages of equal grade.
 
-Distortions: over-confident (T = 1/2: probabilities are squared), under-confident (T = 2: roots), and useless (the
-grade stays the lower median, the rest is drawn at random). `raggs.stats.calibration` corrects them by labels of random
-passages of the even queries. Only the odd queries are ranked. A grade alone is the lower median of the same stated
-probabilities.
+Distortions: over-confident (T = 1/2: probabilities are squared), under-confident (T = 2: square roots), and useless
+(the lower median stays, the rest is random). `raggs.stats.calibration` corrects them by labels of random passages of
+the even queries. Only the odd queries are ranked. "Grades only" uses the lower median of the same probabilities.
 
-"Share of calls" is the number of calls that gives the same mean quality as grades alone give with so many calls,
-divided by that number, from curves over 10 to 80 calls that are linear in the logarithm of calls. +- is the standard
-error over worlds. A world draws everything anew: utilities, signals, labels, calibration, and orders.
+The share of calls is a number of calls divided by 20, 40 or 60. It is the number with the mean quality that grades
+only have after 20, 40 or 60 calls, divided by that number. Curves over 10 to 80 calls are linear in the logarithm of
+calls. ± is the standard error over worlds. Each world draws utilities, signals, labels, calibration and orders again.
 
 The same orders are also answered as probabilities of the best passage (`Ranker.observe(order, best)`).
 """
@@ -68,7 +67,7 @@ TOP = 20
 LEVELS = np.arange(1, 6)
 NOISE = 0.6  # standard deviation of the signal around the human grade
 BUDGETS = (10, 15, 20, 30, 40, 60, 80)
-TARGETS = (20, 40, 60)  # calls of grades alone, whose quality is to be reached
+TARGETS = (20, 40, 60)  # calls of grades only, whose quality is the target
 LABELS = 200
 Rows = Floats | None
 Curve = list[tuple[float, ...]]  # by budget: calls, tau, tau within the top, gain-weighted loss
@@ -76,13 +75,13 @@ NAMES = ("calls", "tau", "tau20", "loss")
 
 
 class Setting(NamedTuple):
-    """What the engine gets.
+    """Input of the ranking engine.
 
     Attributes:
         name: row of the table.
-        sees: "grade" or "utility": what the judge of grades reads.
+        sees: "grade" or "utility", the signal of the judge of grades.
         kind: distortion of its probabilities.
-        labels: number of labels of the calibration; 0: the probabilities as stated; None: only grades.
+        labels: number of labels of the calibration. 0: the probabilities as stated. None: only grades.
     """
 
     name: str
@@ -92,38 +91,38 @@ class Setting(NamedTuple):
 
 
 SETTINGS = (
-    Setting("grades alone", "grade", "calibrated", None),
+    Setting("grades only", "grade", "calibrated", None),
     Setting("exact grades (bound)", "grade", "exact", 0),
     Setting("calibrated, as stated", "grade", "calibrated", 0),
     Setting("calibrated, 50 labels", "grade", "calibrated", 50),
     Setting("calibrated, 200 labels", "grade", "calibrated", 200),
-    Setting("over-confident, grades alone", "grade", "over-confident", None),
+    Setting("over-confident, grades only", "grade", "over-confident", None),
     Setting("over-confident, as stated", "grade", "over-confident", 0),
     Setting("over-confident, 200 labels", "grade", "over-confident", 200),
-    Setting("under-confident, grades alone", "grade", "under-confident", None),
+    Setting("under-confident, grades only", "grade", "under-confident", None),
     Setting("under-confident, 200 labels", "grade", "under-confident", 200),
     Setting("useless, as stated", "grade", "useless", 0),
     Setting("useless, 50 labels", "grade", "useless", 50),
     Setting("useless, 200 labels", "grade", "useless", 200),
-    Setting("utility read, grades alone", "utility", "calibrated", None),
-    Setting("utility read, 200 labels", "utility", "calibrated", 200),
+    Setting("utility, grades only", "utility", "calibrated", None),
+    Setting("utility, 200 labels", "utility", "calibrated", 200),
 )
 
 
 def base_of(setting: Setting) -> Setting:
-    """The grades alone of the same judge. The grades of the useless one are those of the calibrated one."""
+    """Return the setting with grades only of the same judge. The useless judge has the grades of the calibrated one."""
     kind = setting.kind if setting.kind in ("over-confident", "under-confident") else "calibrated"
     return next(each for each in SETTINGS if (each.sees, each.kind, each.labels) == (setting.sees, kind, None))
 
 
 def grade_shares(queries: Sequence[Query], seed: int) -> Floats:
-    """The share of each grade in the pools of these queries."""
+    """Return the share of each grade in the pools of these queries."""
     human = np.concatenate([make_world(query, seed).human for query in queries]).astype(np.int64)
     return np.asarray(np.bincount(human, minlength=6)[1:] / human.size)
 
 
 def stated(world: World, seed: int, shares: Floats, setting: Setting) -> Floats:
-    """The probabilities that the judge states, shape (size, 5)."""
+    """Return the probabilities that the judge states, shape (size, 5)."""
     rng = generator(seed, "stated", world.qid, setting.sees)
     if setting.kind == "exact":
         return np.asarray(np.eye(5)[world.human.astype(np.int64) - 1])
@@ -139,7 +138,7 @@ def stated(world: World, seed: int, shares: Floats, setting: Setting) -> Floats:
 
 
 def useless_rows(rows: Floats, chance: np.random.Generator) -> Floats:
-    """Random probabilities with the same lower medians, shape (size, 5)."""
+    """Return random probabilities with the same lower medians, shape (size, 5)."""
     sure = chance.uniform(0.5, 0.9, rows.shape[0])[:, None]
     own = np.eye(5)[grades_of(rows).astype(np.int64) - 1]
     return np.asarray(sure * own + (1.0 - sure) * chance.dirichlet(np.ones(5), rows.shape[0]))
@@ -155,14 +154,14 @@ def grades_of(rows: Floats) -> Floats:
 
 
 def calibration_of(setting: Setting, seed: int, queries: Sequence[Query], shares: Floats) -> DistributionCalibration:
-    """The calibration fitted to labels of random passages of these queries."""
+    """Fit the calibration to labels of random passages of these queries."""
     rows, labels = cases(queries, seed, shares, setting)
     chosen = generator(seed, "labels").permutation(len(labels))[: setting.labels]
     return fit_calibration([rows[at] for at in chosen], [labels[at] for at in chosen])
 
 
 def cases(queries: Sequence[Query], seed: int, shares: Floats, setting: Setting) -> tuple[list[list[float]], list[int]]:
-    """Stated probabilities and human grades of all passages of the pools."""
+    """Return the stated probabilities and human grades of all passages of the pools."""
     worlds = [make_world(query, seed) for query in queries]
     rows = [row for world in worlds for row in stated(world, seed, shares, setting).tolist()]
     return rows, [int(grade) for world in worlds for grade in world.human]
@@ -179,7 +178,7 @@ class Task(NamedTuple):
 
 
 def curves(task: Task, judge: str) -> tuple[Curve, tuple[float, ...]]:
-    """Quality at each budget, and at the first round after which the engine would end with its default settings."""
+    """Return the quality at each budget, and at the default stopping rule."""
     world = make_world(task.query, task.seed)
     rows = stated(world, task.seed, task.shares, task.setting)
     given = None if task.setting.labels is None else rows.tolist()
@@ -197,7 +196,7 @@ def curves(task: Task, judge: str) -> tuple[Curve, tuple[float, ...]]:
 
 
 Answer = Callable[[Ints], tuple[Ints, Floats | None]]
-"""Answers a batch by an order, and by probabilities of the best passage."""
+"""Returns the order of a batch, and by probabilities of the best passage."""
 
 
 def played(
@@ -215,7 +214,7 @@ def played(
         return float(calls), by_name["tau"], by_name["tau20"], gain_loss(world.utility[order], TOP)
 
     while len(curve) < len(BUDGETS):
-        ranker.saving = 0.0  # the rule does not change the choice of batches
+        ranker.saving = 0.0  # the stopping rule does not change the choice of batches
         if ranker.done:
             curve.append(now())
             continue
@@ -235,9 +234,9 @@ BEST_NOISE = (0.0, 1.0, 2.0)
 
 
 def best_curves(task: tuple[Query, int, float, bool], sharpness: float = 3.0) -> Curve:
-    """Quality of a judge that answers by orders, or by probabilities of the best passage.
+    """Return the quality of a judge that answers by orders, or by probabilities of the best passage.
 
-    The judge perceives scores: sharpness times utility plus normal noise, drawn anew for each list. An order is drawn
+    The judge perceives scores: sharpness times utility plus normal noise, drawn again for each list. An order is drawn
     by Plackett-Luce from these scores. The probabilities of the best are their softmax.
     """
     query, seed, noise, soft = task
@@ -255,7 +254,7 @@ def best_curves(task: tuple[Query, int, float, bool], sharpness: float = 3.0) ->
 
 
 def calls_for(quality: Floats, target: float) -> float:
-    """The calls at which a curve over `BUDGETS` first reaches the target; the last budget if it does not."""
+    """Return the calls at which a curve over `BUDGETS` first reaches the target; the last budget if it does not."""
     rising = np.maximum.accumulate(quality)
     if rising[-1] < target:
         return float(BUDGETS[-1])
@@ -266,14 +265,14 @@ def calls_for(quality: Floats, target: float) -> float:
 
 
 def shares_of_calls(curve: Floats, base: Floats, measure: int, target: int) -> Floats:
-    """For each world, the share of the calls that a setting needs. Curves have the shape (worlds, budgets, 4)."""
+    """Return the share of calls that a setting needs, for each world. Curves have the shape (worlds, budgets, 4)."""
     sign = -1.0 if NAMES[measure] == "loss" else 1.0
     wanted = sign * base[:, BUDGETS.index(target), measure]
     return np.array([calls_for(sign * own[:, measure], goal) / target for own, goal in zip(curve, wanted, strict=True)])
 
 
 def spread(found: Floats, digits: int = 2) -> str:
-    """A mean over worlds and its standard error."""
+    """Return a mean over worlds and its standard error."""
     error = found.std(ddof=1) / np.sqrt(found.size) if found.size > 1 else 0.0
     return f"{found.mean():.{digits}f} ±{error:.{digits}f}"
 
@@ -307,7 +306,7 @@ def table_of_values(found: Mapping[Setting, Floats]) -> Iterator[str]:
 
 
 def table_of_ends(found: Mapping[Setting, Floats]) -> Iterator[str]:
-    names = ["calls", "calls / grades alone", "loss", "loss - grades alone", "tau20", "tau20 - grades alone"]
+    names = ["calls", "calls / grades only", "loss", "loss - grades only", "tau20", "tau20 - grades only"]
     yield f"| judge of grades | {' | '.join(names)} |"
     yield "|" + "---|" * 7
     for setting, ends in found.items():
@@ -347,7 +346,7 @@ def table_of_best(found: Mapping[tuple[float, bool], Floats]) -> Iterator[str]:
 
 
 def by_world(found: Sequence[Sequence[object]], worlds: Sequence[int], tasks: Sequence[tuple[object, ...]]) -> Floats:
-    """Means over the queries of each world."""
+    """Return the means over the queries of each world."""
     pairs = list(zip(found, tasks, strict=True))
     return np.array([np.mean([each for each, task in pairs if task[1] == world], axis=0) for world in worlds])
 
@@ -355,7 +354,7 @@ def by_world(found: Sequence[Sequence[object]], worlds: Sequence[int], tasks: Se
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="a folder with corpus.jsonl, queries.jsonl and qrels.trec")
-    parser.add_argument("--quick", action="store_true", help="6 made-up queries, two worlds")
+    parser.add_argument("--quick", action="store_true", help="6 synthetic queries, two worlds")
     parser.add_argument("--worlds", type=int, default=10)
     parser.add_argument("--stride", type=int, default=1, help="each world ranks every so many of the queries")
     parser.add_argument("--judge", default="medium", choices=list(JUDGES), help="judge of orders")
@@ -399,7 +398,7 @@ def main() -> int:
         "Calibration on the odd queries": table_of_calibration(odd, fits, shares),
         "Probabilities of the best passage": table_of_best(best),
     }
-    text = "\n\n".join([about, *(f"## {title}\n\n" + "\n".join(lines) for title, lines in parts.items())])
+    text = "\n\n".join([about, *(f"### {title}\n\n" + "\n".join(lines) for title, lines in parts.items())])
     print(text)
     if given.out:
         page = given.out.read_text(encoding="utf-8") if given.out.exists() else f"{BEGIN}\n{END}\n"

@@ -1,17 +1,19 @@
-"""Golden sets carried over to other cuts, beside golden sets judged there: by which rule do grades and orders survive?
+"""Measure whether golden sets that are projected to other chunks preserve grades and the order of systems.
 
     python benchmarks/projection.py FOLDER [--noise 0.2] [--draws 200]
 
-FOLDER holds the data of Chroma's report on chunking: `corpora/*.md` and `questions.csv`. The documents are cut by
-`recursive` at 100, 200 and 400 tokens of cl100k. A judge grades a passage by the share of the best excerpt that it
-holds (nothing 1, anything 2, from 25 % 3, from 50 % 4, from 80 % 5), and errs by one grade on a share of all passages;
-on a tenth of that share it gives any grade. A golden set grades the best 20 of BM25 and of WordLlama. A set made at one
-cut is projected to the others by each rule, and compared with the set that was judged there: quadratically weighted
-kappa of the passages that both grade, the mean difference of their grades, and Kendall's tau-b between the orders of
-eight systems, by each measure at 10, with the mean difference of their values. `across` puts the systems of all cuts in
-one order, beside that by the excerpts' own recall and precision. Standard errors are of a bootstrap over questions.
+FOLDER has the data of Chroma's report on chunking: `corpora/*.md` and `questions.csv`. The chunker is `recursive`
+with 100, 200 and 400 tokens of cl100k. The judge uses the share of the best excerpt that a passage contains. It is 1
+for none of it, and grades 3, 4 and 5 begin at 25, 50 and 80%. It errs by one grade on a share of the passages, and
+gives a random grade to another tenth of that share. A golden set has the best 20 passages of BM25 and of WordLlama.
 
-Every number comes from names by `--seed`. Its tables are in results/projection.md.
+Each golden set is projected to other chunks by each rule, and compared with the set that was judged on those chunks.
+The tables contain the quadratically weighted kappa of the passages with both grades, and the mean difference of their
+grades. They also contain Kendall's tau-b of the orders of eight systems by each metric at 10, with the mean
+difference of their scores. `across` orders the systems of all chunk sizes and compares with the excerpts' recall and
+precision. Standard errors come from a bootstrap over queries.
+
+All random numbers depend on `--seed`. The tables are in results/projection.md.
 """
 
 from __future__ import annotations
@@ -44,28 +46,28 @@ from raggs.ranking.fusion import fuse, make_fusion
 from raggs.stats.order_agreement import kendall_tau_b
 
 DEPTH, POOL, K = 50, 20, 10
-WILD = 10  # of so many errors by one grade there is one more that may be any grade
+WILD = 10  # one random grade is added to so many errors by one grade
 THRESHOLDS = (0.25, 0.5, 0.8)
 MEASURES = ("ra_nwg@10", "n_recall4@10", "ndcg@10", "span_recall4@10", "span_precision4@10")
 RULES = {
-    "cover .5": ProjectionRule(),
-    "cover .8": ProjectionRule(least=0.8),
-    "cover .3": ProjectionRule(least=0.3),
-    "share .5": ProjectionRule("share"),
-    "share .25": ProjectionRule("share", least=0.25),
+    "cover 0.5": ProjectionRule(),
+    "cover 0.8": ProjectionRule(least=0.8),
+    "cover 0.3": ProjectionRule(least=0.3),
+    "share 0.5": ProjectionRule("share"),
+    "share 0.25": ProjectionRule("share", least=0.25),
     "mean": ProjectionRule("mean"),
     "max": ProjectionRule("max"),
-    "cover .5, holes count as judged": ProjectionRule(known=0.0),
-    "cover .5, no proof": ProjectionRule(proof=6),
-    "cover .5, known .8": ProjectionRule(known=0.8),
+    "cover 0.5, no holes": ProjectionRule(known=0.0),
+    "cover 0.5, holes for any grade": ProjectionRule(proof=6),
+    "cover 0.5, at least 0.8 judged": ProjectionRule(known=0.8),
 }
-TRUE = {"span_recall4@10": "recall", "span_precision4@10": "precision"}  # the excerpts' own
+TRUE = {"span_recall4@10": "recall", "span_precision4@10": "precision"}  # metrics of the excerpts
 Lists = list[list[tuple[str, float]]]
 
 
 @dataclass(frozen=True)
-class Cut:
-    """The documents cut in one way, what the judge would say of each passage, and what eight systems retrieve."""
+class Chunking:
+    """The chunks of one setting, the judge's grade of each chunk, and the runs of eight systems."""
 
     name: str
     passages: tuple[Passage, ...]
@@ -75,12 +77,12 @@ class Cut:
 
     @cached_property
     def truth(self) -> dict[str, Floats]:
-        """Recall and precision of the excerpts themselves at 10, each of shape (systems, questions)."""
+        """Recall and precision of the excerpts at 10, each of shape (systems, queries)."""
         found = [score(self.target, self.retrieved(run), K).values for run in self.systems.values()]
         return {name: np.stack([each[name] for each in found]) for name in ("recall", "precision")}
 
     def retrieved(self, run: Run) -> Ints:
-        """Shape (questions, K): the rows of the best passages."""
+        """Return the rows of the best passages, shape (queries, K)."""
         rows = np.array([int(each) for each in run.docs.take(np.arange(len(run.docs))).tolist()])
         place = np.arange(len(rows)) - np.searchsorted(run.query, run.query)
         best = np.full((len(self.grades), K), -1, dtype=np.int64)
@@ -89,7 +91,7 @@ class Cut:
 
     @cached_property
     def pool(self) -> Flags:
-        """Shape (questions, passages): the best 20 of BM25 and of WordLlama."""
+        """Whether a passage is among the best 20 of BM25 or WordLlama, shape (queries, passages)."""
         found = np.zeros(self.grades.shape, dtype=bool)
         for name in ("bm25", "dense 256"):
             run = self.systems[name]
@@ -99,7 +101,7 @@ class Cut:
         return found
 
     def golden(self, qids: Sequence[str]) -> JudgedPlaces:
-        """The golden set that is judged at this cut."""
+        """Return the golden set that is judged on these chunks."""
         query, passage = np.nonzero(self.pool)
         canvas = JudgedText(self.name)
         for row in np.unique(passage).tolist():
@@ -110,13 +112,13 @@ class Cut:
         spans = tuple(span for row in passage.tolist() if (span := self.passages[row].span))
         return JudgedPlaces(Judgments(self.name, qrels), query, grade, spans, canvas)
 
-    def carried(self, places: JudgedPlaces, rule: ProjectionRule) -> Projection:
-        """A golden set on the passages of this cut."""
+    def projected(self, places: JudgedPlaces, rule: ProjectionRule) -> Projection:
+        """Project a golden set to these chunks."""
         return project_onto(places, self.passages, self.name, self.name, rule)
 
 
-def cut_at(data: Data, seed: int, noise: float, size: int, overlap: int = 0) -> Cut:
-    """Cut, judge and retrieve."""
+def chunking_of(data: Data, seed: int, noise: float, size: int, overlap: int = 0) -> Chunking:
+    """Chunk the documents, judge the chunks and retrieve them."""
     name = f"{size}" + (f"/{overlap}" if overlap else "")
     found = chunk_documents(RecursiveChunker(RecursiveChunker.Config(size=size, overlap=overlap)), data.documents)
     rows = zip(found.texts, *(each.tolist() for each in columns(found.spans)), strict=True)
@@ -139,11 +141,11 @@ def cut_at(data: Data, seed: int, noise: float, size: int, overlap: int = 0) -> 
         wild.random(plain.shape) < noise / WILD, wild.integers(1, 6, plain.shape), np.clip(plain + off, 1, 5)
     )
     target = ChunkTargets(data.asked.questions, found.spans, line, LengthScale.characters())
-    return Cut(name, passages, grades, dict(systems(data.asked.texts, found.texts)), target)
+    return Chunking(name, passages, grades, dict(systems(data.asked.texts, found.texts)), target)
 
 
 def systems(questions: Sequence[str], texts: Sequence[str]) -> Iterator[tuple[str, Run]]:
-    """Eight systems: two of words, three of vectors, three that fuse both."""
+    """Yield eight systems: two with BM25, three with vectors, three with a fusion of both."""
     lists: dict[str, Lists] = {}
     for name, k1, b in (("bm25", 1.5, 0.75), ("bm25 k1=.6 b=0", 0.6, 0.0)):
         index = bm25s.BM25(k1=k1, b=b)
@@ -175,10 +177,10 @@ def fused(words: list[tuple[str, float]], vectors: list[tuple[str, float]], weig
     return [(each.doc_id, each.score) for each in found]
 
 
-def values(cut_: Cut, projection: Projection) -> dict[str, Floats]:
-    """By measure, shape (systems, questions)."""
+def values(chunking: Chunking, projection: Projection) -> dict[str, Floats]:
+    """Return the scores by metric, each of shape (systems, queries)."""
     rows = []
-    for name, run in cut_.systems.items():
+    for name, run in chunking.systems.items():
         hits = find_hits(projection.judgments.qrels, run)
         hits = replace(hits, reading=projection.reading(run, "trec", name))
         rows.append(measure_hits(hits, parse_measures(MEASURES)).values)
@@ -187,13 +189,13 @@ def values(cut_: Cut, projection: Projection) -> dict[str, Floats]:
 
 
 def tau(one: Floats, other: Floats, weights: Floats) -> float:
-    """Tau-b of the orders of systems by their means, questions counted by `weights`."""
+    """Return tau-b of the orders of systems by their means, with `weights` of the queries."""
     means = [np.nansum(side * weights, axis=1) / (np.isfinite(side) * weights).sum(axis=1) for side in (one, other)]
     return kendall_tau_b(*({str(row): float(value) for row, value in enumerate(each)} for each in means))
 
 
 def kappa(tables: Ints) -> float:
-    """Quadratically weighted, of a table of counts."""
+    """Return the quadratically weighted kappa of a table of counts."""
     costs = (np.arange(5)[:, None] - np.arange(5)) ** 2
     expected = np.outer(tables.sum(axis=1), tables.sum(axis=0)) / tables.sum()
     return float(1 - (costs * tables).sum() / (costs * expected).sum())
@@ -201,7 +203,7 @@ def kappa(tables: Ints) -> float:
 
 @dataclass(frozen=True)
 class Compared:
-    """Grades of both sets, a table of counts a question; and what was a hole."""
+    """Counts of the grade pairs of both sets by query, and shares of passages without and with a projected grade."""
 
     tables: Ints
     holes: float
@@ -220,13 +222,13 @@ class Compared:
 
     @property
     def bias(self) -> float:
-        """Mean projected less mean direct grade."""
+        """Mean of the projected minus the judged grade."""
         counts, grades = self.tables.sum(axis=0), np.arange(5)
         return float(((grades[:, None] - grades) * counts).sum() / counts.sum())
 
 
-def row(name: str, projection: Projection, target: Cut, direct: Mapping[str, Floats], draws: Floats) -> str:
-    """A line of the table."""
+def row(name: str, projection: Projection, target: Chunking, direct: Mapping[str, Floats], draws: Floats) -> str:
+    """Return a row of the table."""
     both = Compared.of(projection, target.grades, target.pool)
     found = values(target, projection)
     spread = np.std([kappa(np.tensordot(each, both.tables, 1)) for each in draws])
@@ -241,8 +243,8 @@ def row(name: str, projection: Projection, target: Cut, direct: Mapping[str, Flo
     return f"| {name} | {' | '.join(cells)} |"
 
 
-def across(source: Cut, cuts: Sequence[Cut], draws: Floats, rules: Mapping[str, ProjectionRule]) -> None:
-    """All systems of all cuts in one order, by projected measures, beside the excerpts' own recall and precision."""
+def across(source: Chunking, cuts: Sequence[Chunking], draws: Floats, rules: Mapping[str, ProjectionRule]) -> None:
+    """Print tau of the order of all systems with all chunks and the order by the excerpts' recall and precision."""
     qids = [f"q{query:03d}" for query in range(len(source.grades))]
     places = source.golden(qids)
     print(f"\n### {source.name} to {', '.join(each.name for each in cuts)}: {8 * len(cuts)} systems in one order\n")
@@ -250,7 +252,7 @@ def across(source: Cut, cuts: Sequence[Cut], draws: Floats, rules: Mapping[str, 
     print("|" + "---|" * (1 + 2 * len(MEASURES)))
     truth = {true: np.concatenate([each.truth[true] for each in cuts]) for true in ("recall", "precision")}
     for name, rule in rules.items():
-        found = [values(each, each.carried(places, rule)) for each in cuts]
+        found = [values(each, each.projected(places, rule)) for each in cuts]
         cells = []
         for measure in MEASURES:
             joined = np.concatenate([each[measure] for each in found])
@@ -261,43 +263,47 @@ def across(source: Cut, cuts: Sequence[Cut], draws: Floats, rules: Mapping[str, 
 
 
 def report(
-    source: Cut, target: Cut, draws: Floats, rules: Mapping[str, ProjectionRule], other: Cut | None = None
+    source: Chunking,
+    target: Chunking,
+    draws: Floats,
+    rules: Mapping[str, ProjectionRule],
+    other: Chunking | None = None,
 ) -> None:
-    """The table of one projection."""
+    """Print the table of one projection."""
     qids = [f"q{query:03d}" for query in range(len(source.grades))]
-    places, own = source.golden(qids), target.carried(target.golden(qids), ProjectionRule())
+    places, own = source.golden(qids), target.projected(target.golden(qids), ProjectionRule())
     direct = values(target, own)
     print(f"\n### {source.name} to {target.name}\n")
     print(f"| rule | kappa | bias | not graded | {' | '.join(MEASURES)} | {' | '.join(TRUE.values())} |")
     print("|" + "---|" * (4 + len(MEASURES) + len(TRUE)))
     if other is not None:
-        print(row("judged there again", other.carried(other.golden(qids), ProjectionRule()), target, direct, draws))
+        print(row("judged again", other.projected(other.golden(qids), ProjectionRule()), target, direct, draws))
     for name, rule in rules.items():
-        print(row(name, target.carried(places, rule), target, direct, draws), flush=True)
+        print(row(name, target.projected(places, rule), target, direct, draws), flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--noise", type=float, default=0.2, help="share of passages that the judge grades one off")
-    parser.add_argument("--draws", type=int, default=200)
+    parser.add_argument("--noise", type=float, default=0.2, help="share of passages with an error of one grade")
+    parser.add_argument("--draws", type=int, default=200, help="resamples of the queries")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     data = Data.of(given.folder)
     count = data.asked.questions.count
     draws = generator(given.seed, "questions").multinomial(count, np.full(count, 1 / count), size=given.draws)
     draws = draws.astype(np.float64)
-    cuts = {size: cut_at(data, given.seed, given.noise, size) for size in (100, 200, 400)}
+    cuts = {size: chunking_of(data, given.seed, given.noise, size) for size in (100, 200, 400)}
     for size in (400, 100):
-        again = cut_at(data, given.seed + 1, given.noise, size)
+        again = chunking_of(data, given.seed + 1, given.noise, size)
         report(cuts[200], cuts[size], draws, RULES, again)
     several = [cuts[size] for size in (100, 200, 400)]
-    report(cuts[100], cuts[200], draws, {"cover .5": ProjectionRule()})
-    report(cuts[100], cuts[400], draws, {"cover .5": ProjectionRule()})
+    report(cuts[100], cuts[200], draws, {"cover 0.5": ProjectionRule()})
+    report(cuts[100], cuts[400], draws, {"cover 0.5": ProjectionRule()})
     for size in (100, 200, 400):
-        across(cuts[size], several, draws, {name: RULES[name] for name in ("cover .5", "mean", "max")})
+        across(cuts[size], several, draws, {name: RULES[name] for name in ("cover 0.5", "mean", "max")})
     for overlap in (50, 100):
-        windows = cut_at(data, given.seed, given.noise, 200, overlap=overlap)
+        windows = chunking_of(data, given.seed, given.noise, 200, overlap=overlap)
         some = {"highest": ProjectionRule(overlap="highest"), "lowest": ProjectionRule()}
         for size in (400, 100):
             report(windows, cuts[size], draws, some)

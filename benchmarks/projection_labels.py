@@ -1,12 +1,12 @@
-"""Labels of whole documents, carried over to their parts: is the order of systems over the parts that of the labels?
+"""Measure whether labels of whole documents, projected to chunks, preserve the order of systems.
 
     python benchmarks/projection_labels.py FOLDER [--size 100] [--draws 200]
 
-FOLDER holds a labelled collection (`corpus.jsonl`, `queries.jsonl`, `qrels.trec`). Its documents are cut by
-`recursive`, eight systems search the parts, and their lists are scored by projected grades, and by the labels
-themselves once each document stands where its first part does. Kendall's tau-b between both orders, and with that of
-the same systems over whole documents; standard errors are of a bootstrap over questions. Labels of documents without
-text are left out.
+FOLDER is a labelled collection (`corpus.jsonl`, `queries.jsonl`, `qrels.trec`). Eight systems search chunks of its
+documents by `recursive`. Their lists are scored by projected grades ("projected"), and by the labels if each document
+has the rank of its first chunk ("merged"). The same systems also search whole documents ("whole"). The table has
+Kendall's tau-b of two orders, with standard errors from a bootstrap over queries. Labels of documents without text
+are ignored.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ MEASURES = ("ra_nwg@10", "n_recall4@10", "ndcg@10", "precision4@10")
 
 
 def scores(qrels: Qrels, runs: Sequence[Run]) -> Floats:
-    """Shape (measures, systems, questions)."""
+    """Return the scores, shape (metrics, systems, queries)."""
     found = [measure_hits(find_hits(qrels, run), parse_measures(MEASURES)).values for run in runs]
     return np.stack(found, axis=1)
 
 
 def named(run: Run, names: Sequence[str], qids: Sequence[str]) -> Run:
-    """A list of rows as one of documents, each where its first row stands."""
+    """Return a run of documents from a run of rows. Each document has the rank of its first row."""
     lists: dict[str, dict[str, float]] = {qid: {} for qid in qids}
     rows = [int(each) for each in run.docs.take(np.arange(len(run.docs))).tolist()]
     for query, row, score in zip(run.query.tolist(), rows, run.score.tolist(), strict=True):
@@ -54,7 +54,7 @@ def named(run: Run, names: Sequence[str], qids: Sequence[str]) -> Run:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--size", type=int, default=100, help="tokens of a part")
+    parser.add_argument("--size", type=int, default=100, help="tokens per chunk")
     parser.add_argument("--draws", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
@@ -82,17 +82,17 @@ def main() -> None:
     questions = [asked[qid] for qid in qids]
     cut = dict(systems(questions, [part.text for part in parts]))
     ids, sources = [part.doc_id for part in parts], [part.doc_id.rpartition("#")[0] for part in parts]
-    carried = scores(projection.judgments.qrels, [named(run, ids, qids) for run in cut.values()])
-    folded = scores(qrels, [named(run, sources, qids) for run in cut.values()])
+    projected = scores(projection.judgments.qrels, [named(run, ids, qids) for run in cut.values()])
+    merged = scores(qrels, [named(run, sources, qids) for run in cut.values()])
     over = dict(systems(questions, list(texts.values())))
     whole = scores(qrels, [named(run, list(texts), qids) for run in over.values()])
     draws = generator(given.seed, "questions").multinomial(len(qids), np.full(len(qids), 1 / len(qids)), given.draws)
-    print(f"{len(texts):,} documents, {len(parts):,} parts, {len(qids)} questions\n")
-    print("| measure | projected, folded | projected, whole | folded, whole |")
+    print(f"{len(texts):,} documents, {len(parts):,} chunks, {len(qids)} queries\n")
+    print("| metric | projected, merged | projected, whole | merged, whole |")
     print("|---|---|---|---|")
     for number, measure in enumerate(MEASURES):
         cells = []
-        for one, other in ((carried, folded), (carried, whole), (folded, whole)):
+        for one, other in ((projected, merged), (projected, whole), (merged, whole)):
             drawn = [tau(one[number], other[number], each.astype(float)) for each in draws]
             cells.append(f"{tau(one[number], other[number], np.ones(len(qids))):.2f} ± {np.std(drawn):.2f}")
         print(f"| {measure} | {' | '.join(cells)} |")
