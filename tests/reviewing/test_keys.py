@@ -613,6 +613,13 @@ def test_a_key_without_effect_says_why(browser: Any, tmp_path: Path) -> None:
         ada.press("u")
         ada.has("#saved", "There is no earlier passage.")
         ada.saved()
+        ada.press("3", "3")
+        ada.page.wait_for_timeout(500)  # the grade is stored meanwhile
+        ada.has("#saved", "The second press of the same key was ignored.")
+        ada.press("v")
+        ada.saved()
+        assert ada.page.locator("#saved.notice").count() == 0, "a notice ends with its view"
+        ada.press("V")
         ada.view("Order", ".row")
         ada.press("u")
         ada.has("#trouble", "Nothing changed: there is no order to undo")

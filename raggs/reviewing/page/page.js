@@ -20,7 +20,7 @@ const page = {
   trail: [], at: 0, // passages that were shown in this tab, and the place of Back and Next in them
   links: 0, // links to queries that were opened
   opened: false, // whether the passage was opened from the list of labels
-  progress: null, queries: new Map(), since: 0, seen: 0, again: null, last: { grade: undefined, at: 0 }, active: Date.now(),
+  progress: null, queries: new Map(), since: 0, seen: 0, again: null, noticed: 0, last: { grade: undefined, at: 0 }, active: Date.now(),
 };
 const words = () => WORDS[page.language];
 const me = () => ({ who: page.who, tab: page.tab });
@@ -39,14 +39,20 @@ function trouble(text) {
 const fault = (error) => trouble(error.status === 403 ? words().closed : error.status ? words().refused(error.message) : words().offline);
 const tell = (text) => { $("told").textContent = text; };
 
-// A short notice in place of "saved", also for screen readers.
+// A short notice in place of "saved", also for screen readers. It ends with the view.
 function notice(text) {
+  clearTimeout(page.noticed);
   tell(text);
   $("saved").textContent = text;
   $("saved").classList.add("notice");
-  setTimeout(() => { $("saved").classList.remove("notice"); standing(); }, 2500);
+  page.noticed = setTimeout(endNotice, 2500);
 }
 
+function endNotice() {
+  clearTimeout(page.noticed);
+  $("saved").classList.remove("notice");
+  standing();
+}
 
 function labelled(button, text, key) {
   button.replaceChildren(...keyed(text, null, key).childNodes);
@@ -84,7 +90,7 @@ function standing() {
   $("who").textContent = page.who || "";
   $("me").hidden = !page.who;
   $("leave").hidden = Boolean(page.about.who);
-  $("saved").textContent = page.who ? (open ? said.waiting(open) : said.saved) : "";
+  if (!$("saved").classList.contains("notice")) $("saved").textContent = page.who ? (open ? said.waiting(open) : said.saved) : "";
   $("saved").classList.toggle("waiting", open > 0);
   const progress = page.progress;
   for (const id of ["done", "pace"]) $(id).hidden = page.view !== "grade" || !progress || !page.who;
@@ -406,7 +412,7 @@ async function turn(name) {
   page.keys = page.redraw = null;
   history.replaceState(null, "", name === "grade" ? location.pathname : `#${name}`);
   for (const each of $("views").children) if (each.dataset.view === name) each.setAttribute("aria-current", "page"); else each.removeAttribute("aria-current");
-  standing();
+  endNotice();
   if (name === "grade") { page.opened = false; page.at = page.trail.length; render(); if (!page.deck.length) await fetchNext(); return; }
   clearTimeout(page.again);
   show("view");
