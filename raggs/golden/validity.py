@@ -107,5 +107,9 @@ def valid_judgments(judgments: Judgments, invalid: InvalidParts) -> Judgments:
     fresh = replace(qrels, qids=qids, query=number, grade=grade, docs=IdColumn.of(docs), belief=belief)
     doubt = judgments.doubt
     if doubt is not None:
-        doubt = LabelUncertainty(doubt.sigma[rows], tuple(doubt.samples[row] for row in rows.tolist()))
+        # Near-duplicates belong to one query, so the row of a kept label's leader is kept, too.
+        leader = None if doubt.leader is None else np.searchsorted(rows, doubt.leader[rows])
+        shares = None if doubt.shares is None else doubt.shares[rows]
+        samples = tuple(doubt.samples[row] for row in rows.tolist())
+        doubt = LabelUncertainty(doubt.sigma[rows], samples, shares, leader)
     return replace(judgments, qrels=fresh, doubt=doubt)

@@ -7,6 +7,7 @@ import json
 from datetime import date
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,8 +17,11 @@ from support.project import make_project, raggs
 from raggs.base.artifacts import JudgeRecord, Query
 from raggs.base.errors import DataError
 from raggs.base.jsonl import read_records
+from raggs.golden.judgments import Judgments
 from raggs.golden.sources import open_golden
-from raggs.golden.validity import invalid_parts, valid_judgments
+from raggs.golden.validity import InvalidParts, invalid_parts, valid_judgments
+from raggs.metrics.columns import GradeScale, Qrels
+from raggs.metrics.unjudged import LabelUncertainty
 from raggs.parts.queries.fields import load_queries
 from raggs.parts.queries.formats import CsvQueries, CsvQueriesConfig, JsonlQueries, JsonlQueriesConfig
 from raggs.parts.queries.writing import write_queries
@@ -105,6 +109,18 @@ def test_expired_queries_are_removed_and_expired_labels_are_unjudged(labels: Pat
     kept = {(left.qids[q], doc): int(grade) for q, doc, grade in zip(left.query, docs, left.grade, strict=True)}
     assert kept == {("q2", "b"): -1, ("q2", "c"): 3, ("q3", "a"): 4}
     assert invalid_parts(golden, date(2026, 5, 31)).queries == ()
+
+
+def test_valid_labels_keep_the_probabilities_that_the_judge_states() -> None:
+    qrels = Qrels.of({"q1": {"a": 3}, "q2": {"b": 4, "c": 4}}, GradeScale.of(1, 5))
+    shares = np.array([[0.0, 0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.5, 0.5], [0.0, 0.0, 0.0, 0.5, 0.5]])
+    doubt = LabelUncertainty(np.zeros(3), ((), (), ()), shares, np.array([0, 1, 1]))
+    found = valid_judgments(Judgments("labels", qrels, doubt), InvalidParts(DAY, ("q1",), frozenset(), True)).doubt
+    assert found is not None
+    assert found.shares is not None
+    assert found.leader is not None
+    assert found.shares.tolist() == shares[1:].tolist()
+    assert found.leader.tolist() == [0, 0], "the near-duplicate still shares the draw of its representative"
 
 
 def test_a_day_on_which_nothing_is_valid_is_an_error(labels: Path) -> None:

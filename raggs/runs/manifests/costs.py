@@ -56,7 +56,7 @@ class LedgerSum(Spending):
         """A sentence about calls without a recorded result, which may have been billed; empty if there are none."""
         if not self.unknown:
             return ""
-        calls, usd = plural(self.unknown, "call"), f"at most ${self.unknown_usd:,.4f}"
+        calls, usd = plural(self.unknown, "call"), f"${self.unknown_usd:,.4f}"
         why = "for example after a kill or on a full disk"
         return f"possibly billed: {calls} without a recorded answer, {why}; counted as spent, {usd}"
 
