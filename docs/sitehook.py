@@ -37,6 +37,7 @@ PAGES = (
 )
 PICTURES = ("docs/**/*.svg", "docs/**/*.png", "docs/site.css")
 LINK = re.compile(r"\]\((?!\w+:)([^)#\s]+)\)")
+CODE = re.compile(r"`[^`]+`")
 
 
 def on_config(config: Any) -> None:
@@ -63,7 +64,13 @@ def contents() -> dict[str, str | bytes]:
     shown = {path for path in linked if _code(path)}
     pages = {path: LINK.sub(lambda link, path=path: _led(path, link, shown), text) for path, text in found.items()}
     pictures = {path: (ROOT / path).read_bytes() for path in _paths(*PICTURES)}
+    pages = {path: "\n".join(map(_bare_bars, text.split("\n"))) for path, text in pages.items()}
     return {**pages, **pictures, **{f"{path}.md": _listing(ROOT / path) for path in sorted(shown)}}
+
+
+def _bare_bars(line: str) -> str:
+    """Return a row of a table without the backslashes before bars in code, which GitHub needs and mkdocs would show."""
+    return CODE.sub(lambda code: code[0].replace(r"\|", "|"), line) if line.startswith("|") else line
 
 
 def _paths(*patterns: str) -> Iterator[str]:

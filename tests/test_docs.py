@@ -165,6 +165,9 @@ def test_the_site_has_every_page_once_and_asks_no_other_server() -> None:
             case list(below):
                 waiting += below
     assert len(found) == len(set(found))
+    notebooks = [page for page in found if page.endswith(".ipynb.md")]
+    assert notebooks and all((ROOT / page.removesuffix(".md")).is_file() for page in notebooks)
+    found = [page for page in found if page not in notebooks]
     pages = {*PAGES, *generated()}
     assert {page for page in pages if page.startswith("docs/")} <= set(found) <= pages
     assert site["theme"]["font"] is False
