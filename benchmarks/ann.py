@@ -1,18 +1,19 @@
-"""Indexes over vectors beside the exact search, and beside the library that they are made by.
+"""Compare vector indexes with exact search, and with the library that they use.
 
-    python benchmarks/ann.py vectors [--rows 500000]    made-up vectors around centres: recall, times, bytes
-    python benchmarks/ann.py labels FOLDER              a folder with corpus.jsonl, queries.jsonl, qrels.trec
-    python benchmarks/ann.py robustness [FOLDER]        whom indexes lose passages for, at equal mean recall
+    python benchmarks/ann.py vectors [--rows 500000]    synthetic vectors around centres: recall, times, bytes
+    python benchmarks/ann.py labels FOLDER              folder with corpus.jsonl, queries.jsonl, qrels.trec
+    python benchmarks/ann.py robustness [FOLDER]        distribution of the losses at equal mean recall
 
-`vectors` searches one query at a time on one thread, at k = 50: recall is the share of the exact 10, 20 and 30 nearest
-that stand among an index's own; milliseconds are medians over passes that take turns, by the wall clock and by
-processor time, since other work slows the former. Below the table stands faiss alone with an HNSW graph of the same
-settings, built by itself, at k = 10: its ratios are what raggs is to keep within a tenth. `labels` embeds texts by
-WordLlama and tells quality by the human labels. Settings are each index's defaults, but for --construction.
+`vectors` searches one query at a time on one thread with k = 50. Recall is the share of the exact 10, 20 and 30
+nearest vectors among those of an index. Milliseconds are medians over alternating passes, as elapsed time and as
+processor time, because other work slows the former. The lines below the table compare with faiss and an HNSW graph of
+the same settings at k = 10. `labels` embeds texts with WordLlama and measures quality by the human labels. Settings
+are the defaults, except for --construction.
 
-`robustness` is `raggs diagnose index` at scale: over made-up vectors (--rows), or over the texts below a folder (.md,
-.txt, .jsonl) in windows of --words words, each beginning --step words after the one before, by WordLlama. 2,000 of them
-are kept out of the indexes and asked; --questions is a file with a question a line, asked as well.
+`robustness` runs `raggs diagnose index` on many vectors. They are synthetic (--rows), or come from the texts below a
+folder (.md, .txt, .jsonl). Texts are divided into windows of --words words, each --step words after the previous one,
+and embedded with WordLlama. 2,000 of them are queries and not in the indexes. --questions is a file with one more
+query per line.
 """
 
 from __future__ import annotations
@@ -47,20 +48,20 @@ CENTRES, INNER, BASES, BLOCK = 2000, 24, 64, 20_000
 INDEXES: Mapping[str, dict[str, object]] = {
     "flat": {"type": "flat"},
     "hnsw f32": {"type": "hnsw"},
-    "hnsw f32 own scores": {"type": "hnsw", "reorder": False},
+    "hnsw f32 not rescored": {"type": "hnsw", "reorder": False},
     "hnsw int8": {"type": "hnsw", "quantize": "int8"},
-    "hnsw int8 own scores": {"type": "hnsw", "quantize": "int8", "reorder": False},
+    "hnsw int8 not rescored": {"type": "hnsw", "quantize": "int8", "reorder": False},
     "ivf": {"type": "ivf"},
     "ivf nprobe 64": {"type": "ivf", "nprobe": 64},
     "ivf pq 64": {"type": "ivf", "pq": 64, "nprobe": 64},
-    "ivf pq 64 own scores": {"type": "ivf", "pq": 64, "nprobe": 64, "reorder": 0},
+    "ivf pq 64 not rescored": {"type": "ivf", "pq": 64, "nprobe": 64, "reorder": 0},
 }
-GOOD = 3  # the grade from which Cranfield's labels count as relevant for recall
+GOOD = 3  # lowest grade that counts as relevant for recall on Cranfield
 
 
 @dataclass(frozen=True)
 class Timed:
-    """Milliseconds a query, by the wall clock and by processor time."""
+    """Milliseconds per query: elapsed and processor time."""
 
     wall: float
     cpu: float
@@ -70,7 +71,7 @@ class Timed:
 
 
 def made_up(rows: int, seed: int) -> np.ndarray:
-    """Unit vectors around centres of very unequal size, spread along a few directions of each: shape (rows, DIMS)."""
+    """Return unit vectors around centres of very unequal size, shape (rows, DIMS)."""
     centres = np.random.default_rng(1).standard_normal((CENTRES, DIMS), dtype=np.float32) / DIMS**0.5
     bases = np.random.default_rng(2).standard_normal((BASES, INNER, DIMS), dtype=np.float32) / DIMS**0.5
     rng, found = np.random.default_rng([3, seed]), np.empty((rows, DIMS), np.float32)
@@ -87,7 +88,7 @@ def made_up(rows: int, seed: int) -> np.ndarray:
 
 
 def opened(store: PassageStore, folder: Path, matrix: np.ndarray) -> VectorIndex:
-    """The matrix as the vectors of a corpus."""
+    """Return the matrix as the vectors of a corpus."""
     return open_vectors(Cache(folder), "made-up/1", DIMS, store, lambda texts: matrix[[int(text) for text in texts]])
 
 
@@ -97,7 +98,7 @@ def index_of(settings: Mapping[str, object], vectors: VectorIndex) -> OpenIndex:
 
 
 def one_by_one(search: Callable[[np.ndarray], object], queries: np.ndarray) -> Timed:
-    """Median milliseconds of a query, each searched by itself."""
+    """Return the median milliseconds per query, searched one at a time."""
     walls, cpus = [], []
     for row in range(len(queries)):
         wall, cpu = time.perf_counter(), time.process_time()
@@ -108,11 +109,11 @@ def one_by_one(search: Callable[[np.ndarray], object], queries: np.ndarray) -> T
 
 
 def take_turns(searches: Mapping[str, Callable[[np.ndarray], object]], queries: np.ndarray) -> dict[str, Timed]:
-    """The median pass of each, all of them once in each pass, after one that warms them."""
+    """Return the median pass of each search. Each pass runs all searches once, and the first pass is not counted."""
     passes: dict[str, list[Timed]] = {name: [] for name in searches}
     for number in range(PASSES + 1):
         for name, search in searches.items():
-            # The exact search takes tens of milliseconds whatever the query.
+            # Exact search takes tens of milliseconds for any query.
             found = one_by_one(search, queries[:50] if name == "flat" else queries)
             if number:
                 passes[name].append(found)
@@ -123,7 +124,7 @@ def take_turns(searches: Mapping[str, Callable[[np.ndarray], object]], queries: 
 
 
 def recall(found: np.ndarray, truth: np.ndarray, k: int) -> float:
-    """The share of the first k of `truth` among the first k of `found`, as the mean over queries."""
+    """Return the share of the first k of `truth` among the first k of `found`, as the mean over queries."""
     pairs = zip(found[:, :k].tolist(), truth[:, :k].tolist(), strict=True)
     return float(np.mean([len({*mine} & {*known}) / k for mine, known in pairs]))
 
@@ -142,16 +143,18 @@ def run_vectors(rows: int, folder: Path, construction: int, names: Sequence[str]
         }
         truth = indexes["flat"].search(queries, K).positions
         times = take_turns({name: _searching(index, K) for name, index in indexes.items()}, queries)
-        print(f"{rows:,} vectors of {DIMS} dimensions, {QUERIES:,} queries one at a time, k = {K}\n")
+        print(f"{rows:,} vectors of {DIMS} dimensions, {QUERIES:,} queries one at a time, k = {K}.\n")
         print(
-            "| index | recall@10 | @20 | @30 | ms a query | CPU ms | against flat | build s | MB |\n|---|" + "---:|" * 8
+            "| index | recall@10 | recall@20 | recall@30 | ms per query | CPU ms | CPU time relative to flat "
+            "| build, s | MB |"
+            "\n|---|" + "---:|" * 8
         )
         for name, index in indexes.items():
             found = index.search(queries, K).positions
             shares = [recall(found, truth, k) for k in CUTOFFS]
             print(row(name, index.facts, shares, times[name], times["flat"]), flush=True)
-        kept = max(vectors.place.glob("hnsw-*/index"), key=lambda file: file.stat().st_size)  # the one of floats
-        beside_the_library(indexes["hnsw f32"], built(matrix, construction) if own_graph else kept, queries, truth)
+        kept = max(vectors.place.glob("hnsw-*/index"), key=lambda file: file.stat().st_size)  # the graph of floats
+        compare_with_faiss(indexes["hnsw f32"], built(matrix, construction) if own_graph else kept, queries, truth)
 
 
 def _searching(index: OpenIndex, k: int) -> Callable[[np.ndarray], object]:
@@ -159,7 +162,7 @@ def _searching(index: OpenIndex, k: int) -> Callable[[np.ndarray], object]:
 
 
 def row(name: str, facts: IndexFacts, shares: Sequence[float], took: Timed, flat: Timed) -> str:
-    """A line of the table."""
+    """Return a row of the table."""
     cells = [f"{share:.4f}" for share in shares]
     return (
         f"| {name} | {' | '.join(cells)} | {took.wall:.3f} | {took.cpu:.3f} | {took.cpu / flat.cpu - 1:+.1%} "
@@ -168,22 +171,22 @@ def row(name: str, facts: IndexFacts, shares: Sequence[float], took: Timed, flat
 
 
 def built(matrix: np.ndarray, construction: int) -> Any:
-    """A graph by faiss alone, all rows at once."""
+    """Build a graph with faiss only, from all rows at once."""
     import faiss  # raggs has set it to one thread
 
     began = time.process_time()
     graph = faiss.index_factory(DIMS, f"HNSW{REGISTRY.load('hnsw').Config().m}", faiss.METRIC_INNER_PRODUCT)
     graph.hnsw.efConstruction = construction
     graph.add(matrix)
-    print(f"\nfaiss alone built its graph in {time.process_time() - began:.0f} s of CPU")
+    print(f"\nfaiss builds the graph in {time.process_time() - began:.0f} s of CPU")
     return graph
 
 
-def beside_the_library(index: OpenIndex, graph: Path | Any, queries: np.ndarray, truth: np.ndarray) -> None:
-    """The graph by faiss alone, which keeps it in memory and gives its own scores.
+def compare_with_faiss(index: OpenIndex, graph: Path | Any, queries: np.ndarray, truth: np.ndarray) -> None:
+    """Compare with faiss only, which keeps the graph in memory and does not compute exact scores.
 
     Args:
-        graph: a file of raggs, or what faiss made itself.
+        graph: path of a graph of raggs, or a graph of faiss.
     """
     import faiss
 
@@ -193,18 +196,19 @@ def beside_the_library(index: OpenIndex, graph: Path | Any, queries: np.ndarray,
     mine, theirs = (
         recall(found, truth, 10) for found in (index.search(queries, 10).positions, bare.search(queries, 10)[1])
     )
-    print(f"\nHNSW at k = 10: recall@10 {mine:.4f} by raggs, {theirs:.4f} by faiss alone")
-    for what in ("wall", "cpu"):
-        ours, its = getattr(times["raggs"], what), getattr(times["faiss"], what)
-        rates = f"{1000 / ours:,.0f} by raggs, {1000 / its:,.0f} by faiss"
-        print(f"queries a second, one at a time ({what}): {rates}; ratio {its / ours:.3f}")
+    print("\n| HNSW, k = 10 | raggs | faiss only | ratio |\n|---|---:|---:|---:|")
+    print(f"| recall@10 | {mine:.4f} | {theirs:.4f} | |")
+    for name, field in (("elapsed", "wall"), ("CPU", "cpu")):
+        ours, its = getattr(times["raggs"], field), getattr(times["faiss"], field)
+        rates = f"{1000 / ours:,.0f} | {1000 / its:,.0f}"
+        print(f"| queries per second, one at a time, {name} | {rates} | {its / ours:.3f} |")
     ours, its = all_at_once(lambda: index.search(queries, 10)), all_at_once(lambda: bare.search(queries, 10))
-    rates = f"{len(queries) / ours:,.0f} by raggs, {len(queries) / its:,.0f} by faiss"
-    print(f"queries a second, {len(queries):,} in one call (cpu): {rates}; ratio {its / ours:.3f}")
+    rates = f"{len(queries) / ours:,.0f} | {len(queries) / its:,.0f}"
+    print(f"| queries per second, {len(queries):,} in one call, CPU | {rates} | {its / ours:.3f} |")
 
 
 def all_at_once(search: Callable[[], object]) -> float:
-    """Median seconds of processor time over a few passes."""
+    """Return the median seconds of processor time over a few passes."""
     took = []
     for _ in range(PASSES):
         began = time.process_time()
@@ -228,7 +232,7 @@ def run_labels(folder: Path) -> None:
         Passage(doc_id=each["_id"], title=each.get("title", ""), text=each["text"] or "-")
         for each in rows_of(folder / "corpus.jsonl")
     )
-    print("| index | " + " | ".join(map(str, measures)) + " | ms a query |\n|---|" + "---:|" * (len(measures) + 1))
+    print("| index | " + " | ".join(map(str, measures)) + " | ms per query |\n|---|" + "---:|" * (len(measures) + 1))
     with (
         tempfile.TemporaryDirectory() as name,
         PassageStore.build(Path(name) / "p.sqlite", passages) as store,
@@ -259,7 +263,7 @@ ASKED = 2000
 
 
 def windows(folder: Path, words: int, step: int) -> list[str]:
-    """Short texts: all windows over the words of the files below a folder, each once."""
+    """Return all distinct windows over the words of the files below a folder."""
     found: dict[str, None] = {}
     for path in sorted(folder.rglob("*")):
         if path.suffix in (".md", ".txt"):
@@ -277,10 +281,10 @@ def windows(folder: Path, words: int, step: int) -> list[str]:
 def run_robustness(options: argparse.Namespace, folder: Path) -> None:
     embedder, asked = WordLlamaEmbedder(WordLlamaEmbedder.Config()), options.questions
     if options.folder is None:
-        matrix, what = made_up(options.rows, 0), "made-up vectors"
+        matrix, what = made_up(options.rows, 0), "synthetic vectors"
     else:
         matrix = embedder.embed(windows(options.folder, options.words, options.step))
-        what = f"windows of {options.words} words, {options.step} apart, by WordLlama"
+        what = f"windows of {options.words} words, {options.step} words apart, embedded with WordLlama"
     np.save(folder / "vectors.npy", matrix)
     if asked is not None:
         np.save(folder / "queries.npy", embedder.embed(asked.read_text(encoding="utf-8").splitlines()))
@@ -304,17 +308,17 @@ def run_robustness(options: argparse.Namespace, folder: Path) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("vectors", "labels", "robustness"))
-    parser.add_argument("folder", type=Path, nargs="?", help="of a labelled collection, or of texts")
+    parser.add_argument("folder", type=Path, nargs="?", help="labelled collection, or folder of texts")
     parser.add_argument("--rows", type=int, default=500_000)
     parser.add_argument("--construction", type=int, default=200, help="ef_construction of the graphs")
-    parser.add_argument("--indexes", default=",".join(INDEXES), help="which of them, parted by commas")
+    parser.add_argument("--indexes", default=",".join(INDEXES), help="names of indexes, separated by commas")
     parser.add_argument(
-        "--same-graph", action="store_true", help="faiss alone reads the graph of raggs, and builds none"
+        "--same-graph", action="store_true", help="faiss reads the graph of raggs and does not build one"
     )
-    parser.add_argument("--keep", type=Path, help="where vectors and indexes stay")
-    parser.add_argument("--words", type=int, default=12, help="of a window over texts")
-    parser.add_argument("--step", type=int, default=4, help="words from the beginning of one to that of the next")
-    parser.add_argument("--questions", type=Path, help="a file with a question a line")
+    parser.add_argument("--keep", type=Path, help="folder in which vectors and indexes are kept")
+    parser.add_argument("--words", type=int, default=12, help="words per window")
+    parser.add_argument("--step", type=int, default=4, help="words between the starts of two windows")
+    parser.add_argument("--questions", type=Path, help="file with one query per line")
     options = parser.parse_args(arguments)
     if options.what == "robustness":
         with tempfile.TemporaryDirectory() as name:

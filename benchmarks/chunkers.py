@@ -1,10 +1,9 @@
-"""What each chunker takes over a folder of texts: seconds of processor time and of the clock, megabytes a second of
-processor time, and megabytes at the peak.
+"""Measure the processor time, elapsed time, speed and peak memory of each chunker on a folder of texts.
 
     python benchmarks/chunkers.py FOLDER [--pattern "*.md"]
 
-The first cut of a short text, which loads vocabularies and models, is not counted, and no vector is kept. Times are the
-least of three passes; the peak, which is what is held beyond the texts themselves, is taken in a pass of its own.
+The first call on a short text, which loads vocabularies and models, is not counted, and no vector is cached. Times
+are those of the fastest of three passes. Peak memory is measured in a separate pass, without the texts.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ def main() -> None:
     ]
     megabytes = sum(len(document.text.encode()) for document in documents) / 1e6
     print(f"{len(documents)} documents, {megabytes:.2f} MB\n")
-    print("| chunker | chunks | median characters | seconds | clock | MB/s | MB at the peak |")
+    print("| chunker | chunks | median characters | seconds | elapsed, s | MB/s | peak, MB |")
     print("|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         workspace = Workspace(Path(folder))
@@ -59,19 +58,19 @@ def main() -> None:
 
 
 def row(settings: dict[str, object], chunker: Chunker, documents: Sequence[Document], megabytes: float) -> str:
-    """One line of the table."""
+    """Return a row of the table."""
     list(chunker.chunk(Document("A short text. And more.")))
     times = []
     for _ in range(PASSES):
         began, clock = time.process_time(), time.perf_counter()
-        found = cut(chunker, documents)
+        found = chunks_of(chunker, documents)
         times.append((time.process_time() - began, time.perf_counter() - clock))
     seconds, clock = map(min, zip(*times, strict=True))
     size = statistics.median(len(chunk.text) for chunk in found)
     count = len(found)
     del found
     tracemalloc.start()
-    cut(chunker, documents)
+    chunks_of(chunker, documents)
     peak = tracemalloc.get_traced_memory()[1] / 1e6
     tracemalloc.stop()
     name = " ".join(str(value) for value in settings.values())
@@ -80,7 +79,7 @@ def row(settings: dict[str, object], chunker: Chunker, documents: Sequence[Docum
     )
 
 
-def cut(chunker: Chunker, documents: Sequence[Document]) -> list[Chunk]:
+def chunks_of(chunker: Chunker, documents: Sequence[Document]) -> list[Chunk]:
     return [chunk for document in documents for chunk in chunker.chunk(document)]
 
 

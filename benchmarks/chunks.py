@@ -1,16 +1,16 @@
-"""Chunk evaluation beside Chroma's report: its MiniLM rows, and the time of scoring beside loops like its code's.
+"""Compare chunk evaluation with Chroma's report, and the time of scoring with plain loops.
 
     python benchmarks/chunks.py rows FOLDER [--model models/minilm] [--row 1] [--out DIR]
     python benchmarks/chunks.py scoring FOLDER
 
-FOLDER holds the report's data: `corpora/*.md` and `questions.csv`. `rows` cuts as five rows of the report's table were
-cut and scores as its code does (`--reference-compat`): how many chunks, and precision_omega, which no embedding
-changes. With --model (see minilm.py) recall, precision and IoU at 5, too; some 15 minutes for all rows. The sizes
-are not what the table says: "200" of TokenText is 222 tokens of cl100k, and Recursive counts WordPieces with the two
-marks that the model's tokenizer sets around each piece, and two more wherever pieces are joined.
+FOLDER has the report's data: `corpora/*.md` and `questions.csv`. `rows` chunks the documents as in five rows of the
+report's table, and scores as its code does (`--reference-compat`): number of chunks, and precision_omega, which does
+not depend on embeddings. With --model (see minilm.py) it also computes recall, precision and IoU at 5, in about 15
+minutes for all rows. The sizes differ from those in the report's table. "200" of TokenText is 222 tokens of cl100k.
+Recursive counts WordPieces with the two marks that the tokenizer adds around each piece, and two more for each join.
 
-`scoring` times the scores of one way to cut, embeddings given, beside plain loops over questions, references and
-chunks, and both with four times the questions and the chunks, by processor time, and what raggs holds at the peak.
+`scoring` measures the processor time of scoring without embedding, and that of plain loops over queries, excerpts and
+chunks. Both are repeated with four times the queries and chunks. It also measures the peak memory of raggs.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from raggs.parts.indexes.exact import search
 from raggs.parts.workspace import open_queries
 
 K = 5
-TOKENS = 256  # that the model reads
+TOKENS = 256  # input limit of the model
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the report's table: recall, precision, omega and IoU in %, as printed, and reproduced from its data."""
+    """A row of the report's table: recall, precision, omega and IoU in %, printed and reproduced by other code."""
 
     name: str
     size: int
@@ -55,7 +55,7 @@ class Row:
     reproduced: tuple[float, float, float, float]
 
     def chunker(self, tokenizer: Path | None) -> Chunker | None:
-        """Cuts as the report did; None for want of the model's tokenizer."""
+        """Return the chunker of the report, or None if it needs the model's tokenizer and there is none."""
         if self.name.startswith("TokenText"):
             return TokenChunker(TokenChunker.Config(size=self.size, overlap=self.overlap))
         if tokenizer is None:
@@ -72,7 +72,7 @@ ROWS = (
     Row("Recursive 250/125", 250, 125, 2542, (78.7, 4.9, 21.9, 4.9), (78.73, 4.95, 21.86, 4.93)),
 )
 SHOWN = ("recall", "precision", "precision_omega", "iou")
-WITHIN = (0.25, 0.05, 0.05, 0.05)  # of the reproduced figures
+WITHIN = (0.25, 0.05, 0.05, 0.05)  # tolerated differences from the reproduced figures
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Data:
 
 
 def rows(data: Data, model: Path | None, out: Path, wanted: Sequence[int]) -> bool:
-    """Print the rows; whether all of them are what they should be."""
+    """Print the rows and return whether all of them agree."""
     print("| row | chunks | recall | precision | omega | IoU | within |\n|---|---|---|---|---|---|---|")
     good = True
     for row in (ROWS[number - 1] for number in wanted):
@@ -122,12 +122,12 @@ def rows(data: Data, model: Path | None, out: Path, wanted: Sequence[int]) -> bo
         ]
         counted = f"{len(found.texts):,} ({row.chunks:,})"
         print(f"| {row.name} | {counted} | {' | '.join(cells)} | {'yes' if within else 'NO'} |", flush=True)
-    print("\nin brackets: reproduced from the report's data by other code; as the report prints it")
+    print("\nin parentheses: reproduced from the report's data by other code; printed in the report")
     return good
 
 
 def retrieve(data: Data, found: ChunkedDocuments, model: Path, out: Path) -> Ints:
-    """The best chunks of each question by exact cosine."""
+    """Return the best chunks of each query by exact cosine."""
     embedder = OnnxEmbedder(OnnxEmbedder.Config(path=model, max_length=TOKENS), None)
     kept = KeptEmbedder(embedder, Cache(out))
     vectors, asked = kept.embed(found.texts), kept.embed(data.asked.texts)
@@ -141,7 +141,7 @@ Range = tuple[int, int]
 
 @dataclass(frozen=True)
 class World:
-    """Questions, chunks and what was retrieved: as columns, and as the lists that loops run over."""
+    """Queries, chunks and retrieved chunks, as columns and as the lists for plain loops."""
 
     target: ChunkTargets
     retrieved: Ints
@@ -150,7 +150,7 @@ class World:
 
 
 def world(data: Data, found: ChunkedDocuments, times: int) -> World:
-    """The data `times` over: copies of the documents, with the questions about each copy."""
+    """Return the data `times` times: copies of the documents, with the queries for each copy."""
     number = len(data.documents.texts)
     own, spans = data.asked.questions, found.spans
     shift = np.repeat(np.arange(times) * number, len(own.references))
@@ -213,7 +213,7 @@ def total(ranges: list[Range]) -> int:
 
 
 def loops(given: World) -> list[list[float]]:
-    """recall, precision, IoU and omega of each question: every chunk against every reference."""
+    """Return recall, precision, IoU and omega of each query, by comparing each chunk with each excerpt."""
     values = []
     for references, retrieved in zip(given.references, given.retrieved.tolist(), strict=True):
         held, unused, shown = _passed(references, given.chunks)
@@ -228,7 +228,7 @@ def loops(given: World) -> list[list[float]]:
 def _passed(
     references: list[tuple[int, int, int]], chunks: list[tuple[int, int, int]]
 ) -> tuple[list[Range], list[Range], list[Range]]:
-    """What chunks hold of references, what they leave, and the chunks that hold something."""
+    """Return the ranges of the excerpts inside and outside of the chunks, and the chunks that overlap them."""
     held: list[Range] = []
     unused, shown = [(start, end) for _, start, end in references], []
     for document, start, end in chunks:
@@ -241,13 +241,13 @@ def _passed(
 
 
 def fresh(given: World) -> Scores:
-    """Scores with nothing computed before."""
+    """Return the scores without cached values."""
     made = given.target
     return score(ChunkTargets(made.questions, made.chunks, made.line, made.ruler, made.compat), given.retrieved, K)
 
 
 def best(work: Callable[[], object], turns: int) -> float:
-    """Milliseconds of processor time, the least of several turns."""
+    """Return the lowest processor time of several passes in milliseconds."""
     taken = []
     for _ in range(turns):
         began = time.process_time()
@@ -257,7 +257,7 @@ def best(work: Callable[[], object], turns: int) -> float:
 
 
 def peak(given: World) -> float:
-    """Megabytes that scoring holds at most, beyond what it is given."""
+    """Return the peak memory of scoring in megabytes, without its input."""
     tracemalloc.start()
     fresh(given)
     most = tracemalloc.get_traced_memory()[1] / 1e6
@@ -269,7 +269,7 @@ def scoring(data: Data) -> None:
     """Print the times."""
     found = chunk_documents(TokenChunker(TokenChunker.Config(size=222)), data.documents, compat=True)
     worlds = [world(data, found, times) for times in (1, 4)]
-    print("| questions | chunks | raggs ms | raggs MB | loops ms | ratio |\n|---|---|---|---|---|---|")
+    print("| queries | chunks | raggs, ms | raggs, MB | loops, ms | ratio |\n|---|---|---|---|---|---|")
     for given in worlds:
         ours, theirs = best(lambda given=given: fresh(given), 9), best(lambda given=given: loops(given), 2)
         sizes = f"{given.target.questions.count:,} | {len(given.chunks):,}"
@@ -285,7 +285,7 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--model", type=Path)
     parser.add_argument("--row", type=int, action="append", choices=range(1, len(ROWS) + 1))
-    parser.add_argument("--out", type=Path, default=Path("chunks-vectors"), help="where vectors are kept")
+    parser.add_argument("--out", type=Path, default=Path("chunks-vectors"), help="folder of cached vectors")
     given = parser.parse_args()
     data = Data.of(given.folder)
     if given.what == "scoring":

@@ -1,14 +1,14 @@
-"""How long a decision takes over 1,000 systems and 1,000 queries, and what dropping systems early loses and saves.
+"""Measure the time of a decision over 1,000 systems and 1,000 queries, and the losses of dropping systems early.
 
     python benchmarks/decision.py                     both tables, about a minute
-    python benchmarks/decision.py time --systems 200  the first one
+    python benchmarks/decision.py time --systems 200  the first table
     python benchmarks/decision.py halving --sweeps 2000
 
-Values are made up: queries differ in how hard they are, systems by a little, and every value has noise. The first
-table times each part of a decision in one process and ends with the peak of its memory. The second one plays whole
-sweeps and counts how often the system with the best mean over all queries is still there after the last round (with
-its 95 % interval) and how much of the work was done; beside it the same with paired t-tests at the same total error.
-In the world "rare failures", systems are a little better than the best one, and worthless on one query of twenty.
+Scores are simulated: queries differ in difficulty, systems differ slightly, and each score has noise. The first table
+has the time of each part of a decision in one process, and its peak memory. The second table simulates whole sweeps.
+It counts how often the system with the best mean over all queries is kept (with its 95% interval), and the share of
+the work. The last columns use paired t-tests with the same total error. In the world "rare failures", systems are
+slightly better than the best one, and score 0 on one query of twenty.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from raggs.stats.resampling import draw_order, find_winners, halve
 
 ERROR = 0.01
 PARTS = (30, 100)
-Drop = Callable[[Floats, Ints, int], list[int]]  # values, queries looked at by system, queries in all: who stays
+Drop = Callable[[Floats, Ints, int], list[int]]  # scores, evaluated queries by system, all queries: kept systems
 
 
 def grid(systems: int) -> list[dict[str, str | int]]:
-    """Levels of systems: 10 embedders, 5 indexes, 5 rerankers and 4 K, as many of them as are asked for."""
+    """Return the levels of this many systems: 10 embedders, 5 indexes, 5 rerankers and 4 K."""
     axes = {"embedder": 10, "index": 5, "reranker": 5}
     levels = [[f"{axis} {place}" for place in range(count)] for axis, count in axes.items()]
     cells = itertools.product(*levels, (50, 100, 150, 200))
@@ -45,7 +45,7 @@ def grid(systems: int) -> list[dict[str, str | int]]:
 
 
 def table(systems: int, queries: int, spread: float, *names: object) -> Floats:
-    """Values in 0..1 of systems whose means differ by `spread`, in steps of .1."""
+    """Return scores from 0 to 1 in steps of 0.1; the means have the standard deviation `spread`."""
     rng = generator(1, "decision", systems, queries, spread, *names)
     hard = rng.beta(1.2, 1.2, queries)
     values = hard + rng.normal(0, spread, (systems, 1)) + rng.normal(0, 0.2, (systems, queries))
@@ -53,7 +53,7 @@ def table(systems: int, queries: int, spread: float, *names: object) -> Floats:
 
 
 def rare_failures(systems: int, queries: int, *names: object) -> Floats:
-    """The best system is steady; each other one is a little better but for one query of twenty."""
+    """Return scores in which all but the best system are slightly better, but fail on one query of twenty."""
     rng = generator(1, "failures", systems, queries, *names)
     values = np.full((systems, queries), 0.82)
     for row in values[1:]:
@@ -63,7 +63,7 @@ def rare_failures(systems: int, queries: int, *names: object) -> Floats:
 
 
 def measure_time(systems: int, queries: int) -> None:
-    """The first table."""
+    """Print the first table."""
     levels, values = grid(systems), table(systems, queries, 0.02)
     values[:, : queries // 25] = math.nan
     rng = generator(1, "candidates")
@@ -98,17 +98,17 @@ def measure_time(systems: int, queries: int) -> None:
         total += (took := time.perf_counter() - began)
         print(f"| {name} | {took:.2f} |", flush=True)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"| all | {total:.2f} |\n\nPeak of memory, the made-up input included: {peak:.2f} GiB.\n", flush=True)
+    print(f"| all | {total:.2f} |\n\nPeak memory, including the simulated input: {peak:.2f} GiB.\n", flush=True)
 
 
 def bets(values: Floats, counts: Ints, total: int) -> list[int]:
-    """As raggs does."""
+    """Drop systems as raggs does."""
     done = halve([str(row) for row in range(len(values))], values, total=total, looked_at=counts.tolist(), error=ERROR)
     return [int(name) for name in done.kept]
 
 
 def t_tests(values: Floats, counts: Ints, _: int) -> list[int]:
-    """Paired t-tests against the best so far, corrected for systems and rounds."""
+    """Drop systems by paired t-tests with the best one so far, corrected for systems and rounds."""
     left = np.flatnonzero(counts == values.shape[1])
     gaps = values[left[values[left].mean(axis=1).argmax()]] - values[left]
     spread = gaps.std(axis=1, ddof=1) / math.sqrt(values.shape[1])
@@ -117,7 +117,7 @@ def t_tests(values: Floats, counts: Ints, _: int) -> list[int]:
 
 
 def play(values: Floats, drop: Drop, sweep: int) -> tuple[bool, float]:
-    """Is a best system left after all rounds, and which share of systems x queries was looked at?"""
+    """Return whether a best system is left, and the share of pairs of system and query that was evaluated."""
     systems, queries = values.shape
     shuffled, left = values[:, draw_order(queries, sweep)], list(range(systems))
     counts = np.zeros(systems, dtype=np.int64)
@@ -131,15 +131,15 @@ def play(values: Floats, drop: Drop, sweep: int) -> tuple[bool, float]:
 
 
 def measure_halving(sweeps: int) -> None:
-    """The second table."""
+    """Print the second table."""
     worlds: dict[str, Callable[[int], Floats]] = {
-        f"{systems} systems, {queries} queries, means differ by {spread}": (
-            lambda sweep, of=(systems, queries, spread): table(*of, sweep)
-        )
+        f"{systems}, {queries}, {spread:g}": (lambda sweep, of=(systems, queries, spread): table(*of, sweep))
         for systems, queries, spread in ((24, 150, 0.0), (24, 150, 0.05), (50, 150, 0.1), (50, 300, 0.1))
     }
-    worlds["24 systems, 150 queries, rare failures"] = lambda sweep: rare_failures(24, 150, sweep)
-    print(f"| {sweeps:,} sweeps, rounds after {PARTS} queries | best kept | work | best kept by t-tests | work |")
+    worlds["24, 150, rare failures"] = lambda sweep: rare_failures(24, 150, sweep)
+    print(f"{sweeps:,} simulated sweeps per row, rounds after {PARTS} queries.\n")
+    print("| systems, queries, standard deviation of the means | best system kept | work |", end="")
+    print(" best system kept by t-tests | work |")
     print("|---|---:|---:|---:|---:|")
     for name, make in worlds.items():
         cells = []

@@ -1,9 +1,9 @@
-"""Does leakage tell which questions flatter lexical search? Recall of BM25 less that of vectors, by leakage.
+"""Measure whether queries that copy rare words give lexical search an advantage.
 
     python benchmarks/leakage.py FOLDER QUESTIONS [--chunker recursive:200] [--embedder wordllama] [-k 5]
 
-All documents are cut, all chunks searched together by BM25 (k1 1.5, b 0.75) and by vectors, and the characters of the
-excerpts that are found counted (`raggs.metrics.spans`). Questions are put in thirds by their leakage.
+All chunks of all documents are searched together by BM25 (k1 1.5, b 0.75) and by vectors. Recall is the share of the
+excerpts' characters that are found (`raggs.metrics.spans`). The queries are divided into thirds by their leakage.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def main() -> None:
 
 
 def lexical(words: list[list[str]], sought: list[list[str]], k: int) -> np.ndarray:
-    """The first `k` chunks by BM25, ties in their order; -1 behind the last."""
+    """Return the first `k` chunks by BM25, with ties in their order and -1 after the last."""
     numbers: dict[str, int] = {}
     codes = [[numbers.setdefault(word, len(numbers)) for word in each] for each in words]
     bm25 = quiet_bm25s().BM25(method="lucene", backend="numpy")
@@ -82,10 +82,10 @@ def lexical(words: list[list[str]], sought: list[list[str]], k: int) -> np.ndarr
 
 
 def report(values: np.ndarray, lexical_: np.ndarray, dense: np.ndarray) -> None:
-    """Thirds by leakage, and the rank correlation of leakage and gain."""
+    """Print the thirds by leakage, and the rank correlation of leakage and difference."""
     gain = lexical_ - dense
     print(summarise_leakage(values))
-    print("\n| leakage | questions | BM25 | vectors | BM25 less vectors | 95 % |\n|---|---|---|---|---|---|")
+    print("\n| leakage | queries | BM25 | vectors | BM25 minus vectors | 95% interval |\n|---|---|---|---|---|---|")
     for rows in np.array_split(np.argsort(values, kind="stable"), PARTS):
         (low, high) = bootstrap(gain[rows])
         print(
@@ -94,12 +94,13 @@ def report(values: np.ndarray, lexical_: np.ndarray, dense: np.ndarray) -> None:
         )
     rho = spearmanr(values, gain)
     print(
-        f"\nSpearman of leakage and gain: {rho.statistic:+.3f} (p {rho.pvalue:.1e}); gain over all {gain.mean():+.3f}"
+        f"\nSpearman of leakage and difference: {rho.statistic:+.3f} (p {rho.pvalue:.1e}); "
+        f"mean difference {gain.mean():+.3f}"
     )
 
 
 def bootstrap(values: np.ndarray) -> tuple[float, float]:
-    """95 % of the mean, over resampled questions."""
+    """Return the 95% interval of the mean over resampled queries."""
     chance = np.random.default_rng(0)
     drawn = chance.choice(values, (10_000, len(values))).mean(axis=1)
     low, high = np.quantile(drawn, [0.025, 0.975])

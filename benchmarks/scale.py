@@ -1,12 +1,12 @@
-"""Time and memory as the work grows: queries through the whole pipeline, and passages through the vector index.
+"""Measure time and memory by the number of queries in a run, and by the number of passages in a vector index.
 
-python benchmarks/scale.py queries                     100, 1,000 and 10,000 queries with a simulated judge
-python benchmarks/scale.py queries --execution dask    the same on a cluster of two local workers
-python benchmarks/scale.py queries --sizes 100 --full  the same with the default pools and ranking calls
-python benchmarks/scale.py vectors                     1,000,000 passages x 256 dimensions
+    python benchmarks/scale.py queries                     100, 1,000 and 10,000 queries with a simulated judge
+    python benchmarks/scale.py queries --execution dask    the same on a cluster of two local workers
+    python benchmarks/scale.py queries --sizes 100 --full  the same with the default pools and ranking calls
+    python benchmarks/scale.py vectors                     1,000,000 passages with 256 dimensions
 
-Each size runs in a process of its own, so that its peak memory is its own. With ``--out FILE.svg`` the points are
-drawn on log-log axes, against the line of constant time a query and the line of constant memory.
+Each size runs in a separate process, so peak memory is that of one size. With ``--out FILE.svg`` the points are drawn
+on log-log axes, with lines of constant time per query and of constant memory.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from pathlib import Path
 PASSAGES = 2000
 QUERIES = 64
 WORDS = [f"w{number}" for number in range(2000)]
-WIDTH, HEIGHT, TOP = 280, 220, 35  # of a panel, in pixels
-# Small pools and few judged batches, so that 10,000 queries are minutes: the pipeline is measured, not the judge.
+WIDTH, HEIGHT, TOP = 280, 220, 35  # size of a panel in pixels
+# Pools are small and few batches are judged: the pipeline is measured, not the judge.
 SETTINGS = (
     "retrieve: {retrievers: [{type: bm25, k: 15}, {type: dense, k: 15}]}\nmerge: {depth: 20}\n"
     "prune: {min_keep: 8, max_keep: 10}\nrank: {top: 5, max_calls: 4}\n"
@@ -38,7 +38,7 @@ SETTINGS = (
 
 @dataclass(frozen=True)
 class Point:
-    """One size measured: seconds of wall clock and of CPU, peak resident memory in MiB, bytes of all artifacts."""
+    """Elapsed seconds and CPU seconds of one size, peak resident memory in MiB, bytes of all artifacts."""
 
     size: int
     seconds: float
@@ -48,7 +48,7 @@ class Point:
 
 
 def measured(command: Sequence[str], size: int, folder: Path | None = None) -> Point:
-    """Run a command to its end. Its peak is its own, but no less than what this process held when it began."""
+    """Run a command and measure it. Its peak memory is at least that of this process at the start."""
     began = time.perf_counter()
     process = subprocess.Popen(command)
     _, status, usage = os.wait4(process.pid, 0)
@@ -61,7 +61,7 @@ def measured(command: Sequence[str], size: int, folder: Path | None = None) -> P
 
 
 def make_project(folder: Path, queries: int, execution: str = "local", settings: str = SETTINGS) -> Path:
-    """Passages and questions of made-up words, ten labels a question, a judge that errs."""
+    """Write synthetic passages and queries, ten labels per query, and a configuration with a noisy judge."""
     draw = random.Random(1)
     with (folder / "corpus.jsonl").open("w") as file:
         for number in range(PASSAGES):
@@ -81,7 +81,7 @@ def make_project(folder: Path, queries: int, execution: str = "local", settings:
 
 
 def run_queries(size: int, execution: str, settings: str) -> Point:
-    """One run of the real command line over `size` queries."""
+    """Run the command line over `size` queries."""
     with tempfile.TemporaryDirectory() as name:
         config = make_project(Path(name), size, execution, settings)
         command = [sys.executable, "-m", "raggs", "run", "--quiet", "--config", str(config)]
@@ -92,7 +92,7 @@ def run_queries(size: int, execution: str, settings: str) -> Point:
 
 
 def index(passages: int, folder: Path) -> dict[str, float]:
-    """Seconds to store passages of twelve made-up words, to embed them by WordLlama, and to search for 64 queries."""
+    """Return the seconds to store passages of twelve words, to embed them, and to search for 64 queries."""
     from raggs.base.artifacts import Passage
     from raggs.base.cache import Cache
     from raggs.parts.embedders.wordllama import WordLlamaEmbedder
@@ -114,7 +114,7 @@ def index(passages: int, folder: Path) -> dict[str, float]:
 
 
 def run_vectors(passages: int) -> None:
-    """The index in a process of its own, and what it took."""
+    """Build the index in a separate process and print its time, memory and disk space."""
     with tempfile.TemporaryDirectory() as name:
         point = measured([sys.executable, __file__, "index", "--passages", str(passages), "--folder", name], passages)
         stored = sum(path.stat().st_size for path in Path(name).rglob("*") if path.is_file()) / 1e6
@@ -122,12 +122,12 @@ def run_vectors(passages: int) -> None:
     print(f"{passages:,} passages: {took}, peak {point.peak:,.0f} MiB, {stored:,.0f} MB on disk")
 
 
-# --- what is printed and drawn ---
+# --- output ---
 
 
 def table(points: Sequence[Point]) -> str:
-    """The points in Markdown."""
-    lines = ["| queries | seconds | CPU seconds | CPU ms a query | peak memory | artifacts |", "|---:" * 6 + "|"]
+    """Return the points as a Markdown table."""
+    lines = ["| queries | seconds | CPU seconds | CPU ms per query | peak memory | artifacts |", "|---:" * 6 + "|"]
     for point in points:
         each, stored = 1000 * point.cpu / point.size, point.stored / 1e6
         lines.append(
@@ -138,7 +138,7 @@ def table(points: Sequence[Point]) -> str:
 
 
 def panel(title: str, left: int, values: Sequence[tuple[float, float]], slope: int) -> str:
-    """One log-log panel: points, and a dashed line of `slope` through the last of them."""
+    """Return a log-log panel with points and a dashed line of `slope` through the last point."""
     xs, ys = ([math.log10(value) for value in column] for column in zip(*values, strict=True))
     x0, x1, y0, y1 = math.floor(xs[0]), math.ceil(xs[-1]), math.floor(min(ys)), math.ceil(max(ys))
 
@@ -163,7 +163,7 @@ def panel(title: str, left: int, values: Sequence[tuple[float, float]], slope: i
 
 
 def drawing(points: Sequence[Point]) -> str:
-    """Seconds and memory over the number of queries, as SVG."""
+    """Return seconds and memory over the number of queries as SVG."""
     time_panel = panel("CPU seconds (dashed: linear)", 60, [(point.size, point.cpu) for point in points], 1)
     memory = panel("peak memory, MiB (dashed: constant)", 430, [(point.size, point.peak) for point in points], 0)
     return (
@@ -180,8 +180,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--full", action="store_true", help="default pools and ranking calls")
     parser.add_argument("--execution", choices=("local", "dask"), default="local")
     parser.add_argument("--passages", type=int, default=1_000_000)
-    parser.add_argument("--folder", type=Path, help="for index")
-    parser.add_argument("--out", type=Path, help="an SVG file")
+    parser.add_argument("--folder", type=Path, help="folder of the index (for `index` only)")
+    parser.add_argument("--out", type=Path, help="path of an SVG file")
     options = parser.parse_args(arguments)
     if options.what == "index":
         for name, seconds in index(options.passages, options.folder).items():

@@ -1,17 +1,17 @@
-"""What `raggs sweep` takes: a grid over a labelled collection, a thousand runs made elsewhere, early dropping, indexes.
+"""Measure `raggs sweep`: a grid over a labelled collection, a thousand run files, early dropping, indexes, units.
 
-    python benchmarks/sweep.py grid FOLDER        24 systems; FOLDER holds corpus.jsonl, queries.jsonl, qrels.trec
-    python benchmarks/sweep.py indexes FOLDER     flat, hnsw, hnsw int8 and ivf, with what each loses
+    python benchmarks/sweep.py grid FOLDER        24 systems; FOLDER has corpus.jsonl, queries.jsonl, qrels.trec
+    python benchmarks/sweep.py indexes FOLDER     flat, hnsw, hnsw int8 and ivf, with the loss of each
     python benchmarks/sweep.py units FOLDER       whole passages and their sentences or chunks, dense and lexical
-    python benchmarks/sweep.py runs               1,000 systems and 1,000 queries of runs made elsewhere
-    python benchmarks/sweep.py halving            how often dropping systems early changes who wins
+    python benchmarks/sweep.py runs               run files of 1,000 systems and 1,000 queries
+    python benchmarks/sweep.py halving            how often early dropping loses the best system
     python benchmarks/sweep.py grid FOLDER --context-grid /other/venv/bin/contextgrid
 
-Without FOLDER a collection is made up. Each sweep is a process of its own; its processor time stands beside the wall
-clock, which on a busy machine tells more of the machine. The grid is 3 dimensions of WordLlama x {flat, hnsw int8} x
-K {50, 100} x {dense, hybrid}. context-grid has no WordLlama (its hashed words of as many dimensions stand in), no
-hybrid over an approximate index, and folds the two K into one without a reranker: 9 of the 24 systems remain. It counts
-grades from 4 on as relevant, a file a document.
+Without FOLDER, the collection is synthetic. Each sweep is a separate process. The tables contain its processor time,
+which is more reliable than elapsed time on a busy machine. The grid has 3 dimensions of WordLlama, {flat, hnsw int8},
+K {50, 100} and {dense, hybrid}. context-grid supports 9 of the 24 systems. It has no WordLlama (hashed words of as
+many dimensions replace it), fuses only exact search, and merges both K without a reranker. It counts grades from 4 as
+relevant, and gets one file per document.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ HERE = Path(__file__).resolve().parents[1]
 
 
 class Cost(NamedTuple):
-    """Wall clock and processor time in seconds, peak memory in MiB."""
+    """Elapsed and processor time in seconds, peak memory in MiB."""
 
     wall: float
     cpu: float
@@ -52,7 +52,7 @@ class Cost(NamedTuple):
 
 
 def clock(command: Sequence[str | Path], folder: Path) -> Cost:
-    """One process; CalledProcessError where it fails."""
+    """Run and measure one process. Raise CalledProcessError if it fails."""
     began = time.perf_counter()
     paths = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
     process = subprocess.Popen(
@@ -66,23 +66,23 @@ def clock(command: Sequence[str | Path], folder: Path) -> Cost:
 
 
 def raggs_sweep(folder: Path) -> Cost:
-    """One invocation of the command."""
+    """Run and measure the command once."""
     return clock([sys.executable, "-m", "raggs", "sweep", "--config", "sweep.yaml", "--yes"], folder)
 
 
 def line(what: str, cost: Cost) -> str:
-    """A row of a table."""
+    """Return a row of a table."""
     return f"| {what} | {cost.wall:.1f} | {cost.cpu:.1f} | {cost.memory:.0f} |"
 
 
-HEAD = "| | wall, s | processor, s | peak, MiB |\n|---|---:|---:|---:|"
+HEAD = "| | elapsed, s | processor, s | peak, MiB |\n|---|---:|---:|---:|"
 
 
 # --- collections ----------------------------------------------------------------------------------------------
 
 
 def make_collection(folder: Path, passages: int = 1400, queries: int = 150) -> Path:
-    """Passages of words by topic, and questions about them, whose grades are how much of a topic a passage has."""
+    """Write passages and queries of topic words. A grade is the share of the topic in a passage."""
     folder.mkdir(parents=True, exist_ok=True)
     rng = generator(1, "collection", passages, queries)
     topics = [[f"word{topic}x{place}" for place in range(30)] for topic in range(40)]
@@ -101,7 +101,7 @@ def make_collection(folder: Path, passages: int = 1400, queries: int = 150) -> P
 
 
 def write_sweep(folder: Path, collection: Path, axes: dict[str, object], queries: int = 150) -> None:
-    """A sweep over the first questions of a collection."""
+    """Write a sweep over the first queries of a collection."""
     asked = (collection / "queries.jsonl").read_text().splitlines(keepends=True)[:queries]
     (folder / "asked.jsonl").write_text("".join(asked))
     config = {
@@ -115,7 +115,7 @@ def write_sweep(folder: Path, collection: Path, axes: dict[str, object], queries
 
 
 def write_runs(folder: Path, systems: int, queries: int) -> None:
-    """Runs of systems of rising skill, all passages judged, and a sweep over them without corpus and questions."""
+    """Write run files of systems with increasing quality, and a sweep over them without corpus and queries."""
     (folder / "runs").mkdir(parents=True, exist_ok=True)
     rng = generator(1, "runs", systems, queries)
     grades = rng.choice([1, 2, 3, 4, 5], size=(queries, POOL), p=[0.5, 0.2, 0.15, 0.1, 0.05])
@@ -137,7 +137,7 @@ def write_runs(folder: Path, systems: int, queries: int) -> None:
 
 @contextmanager
 def places(collection: Path | None) -> Iterator[tuple[Path, Path]]:
-    """A folder for the sweep, and the collection."""
+    """Yield a folder for the sweep, and the collection."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         yield folder, collection or make_collection(folder / "made")
@@ -147,7 +147,7 @@ def places(collection: Path | None) -> Iterator[tuple[Path, Path]]:
 
 
 def measure_grid(collection: Path | None, other: Path | None) -> None:
-    """24 systems from nothing, and again."""
+    """Measure 24 systems without cache, and again."""
     axes = {
         "embedder": [{"type": "wordllama", "dims": [64, 128, 256]}],
         "index": ["flat", {"type": "hnsw", "quantize": "int8"}],
@@ -156,15 +156,15 @@ def measure_grid(collection: Path | None, other: Path | None) -> None:
     }
     with places(collection) as (folder, source):
         write_sweep(folder, source, axes)
-        print(f"{HEAD}\n{line('raggs sweep, 24 systems, from nothing', raggs_sweep(folder))}", flush=True)
-        print(line("nothing changed", raggs_sweep(folder)), flush=True)
+        print(f"{HEAD}\n{line('raggs sweep, 24 systems, without cache', raggs_sweep(folder))}", flush=True)
+        print(line("raggs sweep again, nothing changed", raggs_sweep(folder)), flush=True)
         if other is not None:
             write_context_grid(folder, source)
-            print(line("context-grid, the 9 systems that it can", clock([other, "run", "grid.yaml"], folder)))
+            print(line("context-grid, the 9 systems that it supports", clock([other, "run", "grid.yaml"], folder)))
 
 
 def write_context_grid(folder: Path, collection: Path) -> None:
-    """The same questions as context-grid wants them: a file a document, grades from 4 on as spans of whole files."""
+    """Write the collection for context-grid: one file per document, grades from 4 as spans of whole files."""
     (folder / "docs").mkdir()
     texts: dict[str, int] = {}
     for row in map(json.loads, (collection / "corpus.jsonl").read_text().splitlines()):
@@ -194,16 +194,16 @@ def write_context_grid(folder: Path, collection: Path) -> None:
 
 
 def measure_runs(systems: int, queries: int) -> None:
-    """Systems whose lists are there already: read, score, decide, write."""
+    """Measure a sweep over run files: read, score, compare, write."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_runs(folder, systems, queries)
-        print(f"{HEAD}\n{line(f'{systems:,} systems x {queries:,} queries, {DEPTH} a query', raggs_sweep(folder))}")
-        print(line("nothing changed", raggs_sweep(folder)))
+        print(f"{HEAD}\n{line(f'raggs sweep, {systems:,} systems × {queries:,} queries', raggs_sweep(folder))}")
+        print(line("raggs sweep again, nothing changed", raggs_sweep(folder)))
 
 
 def measure_indexes(collection: Path | None) -> None:
-    """What approximate indexes lose and win against the exact one."""
+    """Compare approximate indexes with the exact one."""
     index = ["flat", "hnsw", {"type": "hnsw", "quantize": "int8"}, {"type": "ivf", "nprobe": 16}]
     axes = {"embedder": [{"type": "wordllama", "dims": 256}], "index": index, "mode": "dense", "k": 50}
     with places(collection) as (folder, source):
@@ -218,12 +218,14 @@ def measure_indexes(collection: Path | None) -> None:
             f"{row.scores[name].mean:.4f} ({share(None if part is None else part.quality[name])})"
             for name in report.quality
         ]
-        wait = "-" if spread is None else f"{spread.p50:.3f} ({share(None if part is None else part.latency)})"
-        print(f"| {row.name} | {' | '.join(cells)} | {wait} | {(row.memory.bytes if row.memory else 0) / 2**20:.2f} |")
+        latency = "-" if spread is None else f"{spread.p50:.3f} ({share(None if part is None else part.latency)})"
+        print(
+            f"| {row.name} | {' | '.join(cells)} | {latency} | {(row.memory.bytes if row.memory else 0) / 2**20:.2f} |"
+        )
 
 
 def measure_units(collection: Path) -> None:
-    """What searching for sentences or chunks of passages changes, against searching for whole passages."""
+    """Compare the search of sentences or chunks of passages with the search of whole passages."""
     units: list[dict[str, object]] = [{"window": [0, 1, 2]}, {"unit": {"type": "recursive", "size": 64}}]
     names = ("ndcg@10", "recall@50")
     head = ("system", *(f"{name} (Δ)" for name in names), "search, ms", "MiB of vectors")
@@ -242,36 +244,36 @@ def measure_units(collection: Path) -> None:
             cells = [
                 f"{scores[row.name][name].mean:.3f}{difference(differences.get((row.name, name)))}" for name in names
             ]
-            wait = "-" if row.latency.retrieve is None else f"{row.latency.retrieve.p50:.2f}"
+            latency = "-" if row.latency.retrieve is None else f"{row.latency.retrieve.p50:.2f}"
             size = "-" if row.memory is None else f"{row.memory.bytes / 2**20:.1f}"
-            print(f"| {row.name} | {' | '.join(cells)} | {wait} | {size} |")
+            print(f"| {row.name} | {' | '.join(cells)} | {latency} | {size} |")
 
 
 def difference(part: ComparisonPart | None) -> str:
-    """A difference from the baseline with its interval and verdict."""
+    """Return a difference from the baseline with its interval and verdict."""
     return "" if part is None else f" ({part.difference:+.3f} [{part.low:+.3f}, {part.high:+.3f}], {part.verdict})"
 
 
 def share(value: float | None) -> str:
-    """A change as a percentage."""
+    """Return a change as a percentage."""
     return "–" if value is None else f"{value:+.1%}"
 
 
 def halving_worlds(systems: int, queries: int, spread: float, worlds: int) -> tuple[int, Floats]:
-    """In how many made-up worlds another system wins, and the share of the work that was done in each."""
+    """Return the number of simulated sweeps that lose the best system, and the share of the work in each."""
     played = [play(table(systems, queries, spread, "sweep", world), bets, world) for world in range(worlds)]
     return sum(not kept for kept, _ in played), np.array([work for _, work in played])
 
 
 def measure_halving(worlds: int) -> None:
-    """How often the winner changes, with the standard error of a share of n worlds."""
-    print(f"{worlds} worlds each, rounds after {PARTS} questions, error {ERROR:.0%}\n")
-    print("| systems | queries | means differ by | winner changed | standard error | work saved |")
+    """Print how often the best system is lost, with its standard error."""
+    print(f"{worlds} simulated sweeps per row, rounds after {PARTS} queries, error limit {ERROR:.0%}\n")
+    print("| systems | queries | standard deviation of the means | best system lost | standard error | work saved |")
     print("|---:|---:|---:|---:|---:|---:|")
     for systems, queries in ((60, 150), (60, 1000)):
         for spread in (0.02, 0.05, 0.1):
             lost, work = halving_worlds(systems, queries, spread, worlds)
-            rate = (lost + 1) / (worlds + 2)  # Laplace's, so that none of n has an error too
+            rate = (lost + 1) / (worlds + 2)  # Laplace's estimate, so that 0 of n has an error, too
             error = math.sqrt(rate * (1 - rate) / worlds)
             saved = f"{1 - work.mean():.0%} ± {work.std(ddof=1) / math.sqrt(worlds):.1%}"
             print(f"| {systems} | {queries:,} | {spread} | {lost} of {worlds} | {error:.2%} | {saved} |", flush=True)

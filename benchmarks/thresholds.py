@@ -1,10 +1,11 @@
-"""Which thresholds of an embedder keep the questions that Chroma's report kept? Percentiles of their cosines.
+"""Find the thresholds with which an embedder keeps the queries that Chroma's report kept.
 
     python benchmarks/thresholds.py QUESTIONS.csv [--embedder wordllama]
 
-Each of its 472 questions passed the report's thresholds under text-embedding-3-large, so those of another embedder
-should let nearly all of them pass: the 5th percentile of the lowest cosine with an excerpt, the 99th of the highest
-with an earlier question. Beside it the cosines of questions with excerpts of others, which should go.
+Each of its 472 queries passed the report's thresholds with text-embedding-3-large. The thresholds of another embedder
+should keep nearly all of them: the 5th percentile of the lowest cosine with an excerpt, and the 99th percentile of
+the highest cosine with an earlier query. The program also prints the cosines of queries with excerpts of other
+queries, which should be dropped.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ def main() -> None:
     own = owner[None, :] == np.arange(len(found))[:, None]
     lowest = np.where(own, cosines, np.inf).min(axis=1)
     nearest = np.tril(questions @ questions.T, -1)[1:].max(axis=1)
-    tell("lowest cosine with an excerpt", lowest, (1, 5, 10, 50))
-    tell("cosine with excerpts of others", cosines[~own], (50, 90, 99))
-    tell("highest cosine with an earlier question", nearest, (50, 90, 95, 99))
+    print_percentiles("lowest cosine with an excerpt", lowest, (1, 5, 10, 50))
+    print_percentiles("cosine with excerpts of others", cosines[~own], (50, 90, 99))
+    print_percentiles("highest cosine with an earlier question", nearest, (50, 90, 95, 99))
 
 
-def tell(what: str, values: np.ndarray, percentiles: tuple[int, ...]) -> None:
+def print_percentiles(what: str, values: np.ndarray, percentiles: tuple[int, ...]) -> None:
     print(what + ": " + ", ".join(f"p{each} {np.percentile(values, each):.3f}" for each in percentiles))
 
 

@@ -18,7 +18,7 @@ spec.loader.exec_module(benchmark)
 def test_every_part_is_measured(capsys):
     benchmark.measure_time(40, 50)
     printed = capsys.readouterr().out
-    assert "| leave-one-out of pools of 10 |" in printed and "Peak of memory" in printed
+    assert "| leave-one-out of pools of 10 |" in printed and "Peak memory" in printed
 
 
 def test_rare_failures_have_one_best_system():
