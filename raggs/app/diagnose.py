@@ -324,7 +324,7 @@ class DiagnosisForecast:
 
 
 def forecast_diagnosis(request: DiagnoseRequest) -> DiagnosisForecast:
-    """Return the work and cost of `run_diagnosis`. No model is called, and nothing is measured or written.
+    """Return the work and cost of `run_diagnosis`. No paid model is called, and only caches are written.
 
     Raises:
         RaggsError: see `run_diagnosis`; only errors that are known before any work.

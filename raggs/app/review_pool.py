@@ -133,7 +133,7 @@ class RunPools:
 
     Attributes:
         entries: pool entries, grouped by query.
-        qrels: one row per pooled passage, with the human grade if there is one, else the judge's grade.
+        qrels: one row per pooled passage, with the human grade if there is one, else the judge's grade, else 1.
         entry_of: index of the entry of each row, shape (m,).
         heard: the judge's answers on each entry.
         learned: randomly drawn entries with a blind human grade, and these grades, counted from 0.

@@ -1,7 +1,7 @@
 """Build a golden set, resume a run, or forecast what a run would do and cost.
 
 `run` runs a configuration; `open_runner` also gives access to the plan of a run. The module also selects where the
-stages run. At the end of the judge stage, it reports remarks of the judge and human labels of passages outside the
+stages run. At the end of the judge stage, it reports remarks of the judge, and given labels of passages outside the
 pools. These passages are not in the golden set. If some of them are relevant, scores against the set are too high.
 """
 

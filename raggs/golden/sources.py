@@ -63,14 +63,11 @@ def open_golden(path: Path | str, columns: ColumnNames = NO_COLUMNS) -> GoldenSe
 def _of_labels(
     labels: Path, questions: Path | None = None, folder: str = "", columns: ColumnNames = NO_COLUMNS
 ) -> FileGolden:
-    """Return a file of labels as a golden set. A complete export of raggs is read with all its parts.
+    """Return a file of labels as a golden set. Exports of a run as JSON lines are read with all their parts.
 
     Args:
-        labels: path of the file of labels.
-        questions: path of the file of queries.
         folder: name of the folder that the user gave. It names the set, because files in many folders have the same
             name.
-        columns: names of columns, as in `--column`.
     """
     meta = sidecar(labels)
     whole = as_object(meta.get("imported")).get("format", LINES) == LINES
