@@ -220,7 +220,7 @@ def _machine_grades(record: JudgeRecord | None) -> tuple[int, ...]:
 
 
 def _sigma(run: OpenedRun, entries: tuple[PoolEntry, ...]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Return the ranking's standard error of each entry; 0 if it was not ranked."""
+    """Return the ranking's standard error of each entry; 0 if the judge did not order it."""
     ranked: Mapping[tuple[str, str], float] = {}
     if "rank" in run.pipeline.order and run.file("rank").is_file():
         ranked = {(each.qid, each.doc_id): each.sigma for each in run.typed("rank", RankRecord) if each.exposures}

@@ -132,7 +132,7 @@ class QueryWords:
         self._words: dict[str, tuple[str, frozenset[str]]] = {}
 
     def met(self, qid: str, texts: Iterable[str]) -> bool:
-        """Return whether one of the texts contains a word of the query."""
+        """Return whether one of the texts contains a search word of the query or of its expected answer."""
         if qid not in self._words:
             query = self._queries[qid]
             language = query.language or detect_language(query.text)

@@ -14,8 +14,8 @@ out, the client limits how many queries are graded at the same time, as in a loc
 
 `split` distributes queries over shards by a hash of their ids, as files in the run's folder. The inputs of a shard are
 the lines of its queries, in the order of the artifact. Each output file of a worker is written completely or not at
-all. Inputs and outputs are streamed: the client keeps only ids and positions in memory. All workers must be able to
-access the folder of the shards. The folder is deleted when the stage ends.
+all. Inputs and outputs are streamed: in memory, the client keeps ids, positions, and the last `POOLS` pools that it
+judged. All workers must be able to access the folder of the shards. The folder is deleted when the stage ends.
 
 `QueryTurns` decides which queries workers may start when the budget may not cover all of them. A partly graded query is
 unusable until its remaining calls are paid for; `raggs.stages.base` limits how many queries may be partly graded. A
