@@ -1,10 +1,10 @@
-"""How good and how fast are the two local embedders? Cranfield by nDCG@10, and the fit of lsa on many passages.
+"""Measure the nDCG@10 of the two local embedders on Cranfield, and the fit of lsa on many passages.
 
-    python benchmarks/embedders.py DATA            # a folder with corpus.jsonl, queries.jsonl and qrels.trec
-    python benchmarks/embedders.py DATA --passages 100000   # also time and peak memory of the fit on made-up passages
+    python benchmarks/embedders.py DATA                     a folder with corpus.jsonl, queries.jsonl and qrels.trec
+    python benchmarks/embedders.py DATA --passages 100000   also time and peak memory of the fit on synthetic passages
 
-Dense retrieval by cosine; gains 2^grade - 1 of the labels as they are, queries without a relevant passage left out.
-Differences with the standard error over queries. Seconds are of the processor.
+Retrieval is dense, by cosine. Gains are 2^grade - 1, and queries without a relevant passage are ignored. Differences
+have the standard error over queries. Seconds are processor time.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def read(file: Path) -> list[dict[str, str]]:
 
 
 def ndcg(ranked: list[str], grades: dict[str, int]) -> float:
-    """nDCG of a ranking at the cutoff; NaN without a relevant passage."""
+    """Return nDCG of a ranking at the cutoff; NaN without a relevant passage."""
     gains = [2.0 ** grades.get(doc, 0) - 1 for doc in ranked[:CUTOFF]]
     ideal = sorted((2.0**grade - 1 for grade in grades.values() if grade > 0), reverse=True)[:CUTOFF]
     discount = 1 / np.log2(np.arange(2, CUTOFF + 2))
@@ -38,7 +38,7 @@ def ndcg(ranked: list[str], grades: dict[str, int]) -> float:
 
 
 def score(embedder: Embedder, data: Path) -> tuple[np.ndarray, float, float]:
-    """nDCG by query, and the seconds of the fit and of the vectors of all passages."""
+    """Return nDCG by query, and the seconds of the fit and of the vectors of all passages."""
     grades: dict[str, dict[str, int]] = {}
     for label in read_qrels(data / "qrels.trec"):
         grades.setdefault(label.qid, {})[label.doc_id] = label.grade
@@ -60,7 +60,7 @@ def score(embedder: Embedder, data: Path) -> tuple[np.ndarray, float, float]:
 
 
 def many(count: int, data: Path) -> None:
-    """Time and peak memory of a fit on passages that mix the sentences of the corpus with rare made-up words."""
+    """Print time and peak memory of a fit on passages of words of the corpus and rare synthetic words."""
     draw = np.random.default_rng(0)
     words = " ".join(doc["text"] for doc in read(data / "corpus.jsonl")).split()
     names = np.array([f"name{number}" for number in range(200_000)])
@@ -78,8 +78,8 @@ def many(count: int, data: Path) -> None:
     embedder.embed(texts[:10_000])
     ended = time.process_time()
     peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    told = f"{count:,} passages: fit {fitted - began:.0f} s, {peak:.0f} MB above the texts"
-    print(f"{told}; 10,000 vectors {ended - fitted:.1f} s")
+    times = f"{count:,} passages: fit {fitted - began:.0f} s, {peak:.0f} MB without the texts"
+    print(f"{times}; 10,000 vectors {ended - fitted:.1f} s")
 
 
 def main() -> None:
@@ -90,7 +90,10 @@ def main() -> None:
     parts: dict[str, Embedder] = {"wordllama": WordLlamaEmbedder(WordLlamaEmbedder.Config())}
     parts |= {f"lsa, {dims}": LsaEmbedder(LsaEmbedder.Config(dims=dims)) for dims in (64, 128, 256, 512)}
     base: np.ndarray | None = None
-    print("| embedder | nDCG@10 | difference | SE | s to fit or load | s for all passages |\n|---|---|---|---|---|---|")
+    print(
+        "| embedder | nDCG@10 | difference | standard error | s to fit or load | s for all passages |\n"
+        "|---|---|---|---|---|---|"
+    )
     for name, embedder in parts.items():
         found, fit_s, embed_s = score(embedder, options.data)
         base = found if base is None else base

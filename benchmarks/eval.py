@@ -1,13 +1,12 @@
-"""What `raggs eval` costs, beside the `ir_measures` command and pytrec_eval, and what tie-awareness costs.
+"""Compare the time and memory of `raggs eval`, ir_measures and pytrec_eval, and of scoring with and without ties.
 
     python benchmarks/eval.py                 runs of 10^5, 10^6 and 10^7 lines
     python benchmarks/eval.py --quick         without 10^7
 
-Each tool runs as a process of its own, reads the same two files and computes the same ten measures; the least of
-several times counts. raggs also gives its bootstrap intervals, as it always does. pytrec_eval, after reading with
-plain Python, gives those eight measures that trec_eval has; for RR@10 and Judged@10 ir_measures asks others, which
-about doubles its time. Runs hold 1,000 passages a query, 100 of which are judged; files that are already there are
-used again.
+Each tool is a separate process, reads the same two files and computes the same ten metrics. The best of several times
+counts. raggs also computes its bootstrap intervals. pytrec_eval reads with plain Python and computes the eight
+metrics that trec_eval has. For RR@10 and Judged@10, ir_measures calls other tools, which about doubles its time. Runs
+have 1,000 passages per query, of which 100 are judged. Existing files are used again.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ for name in next(iter(found.values())):
 
 
 class Cost(NamedTuple):
-    """Wall time and processor time in seconds, and peak memory in MiB."""
+    """Elapsed time and processor time in seconds, and peak memory in MiB."""
 
     seconds: float
     cpu: float
@@ -63,7 +62,7 @@ class Cost(NamedTuple):
 
 
 class World(NamedTuple):
-    """Scores, shape (queries, DEPTH), descending; grades, shape (queries, JUDGED); their places in the list."""
+    """Descending scores, shape (queries, DEPTH), and grades with their ranks, shape (queries, JUDGED)."""
 
     score: np.ndarray
     grade: np.ndarray
@@ -71,7 +70,7 @@ class World(NamedTuple):
 
 
 def make_world(queries: int, seed: int = 1) -> World:
-    """Grades of 0 to 3, rarer as they rise; scores that know a little of them."""
+    """Return grades from 0 to 3, of which high ones are rare, and scores that depend slightly on them."""
     rng = np.random.default_rng(seed)
     grade = rng.choice(4, size=(queries, JUDGED), p=[0.7, 0.15, 0.1, 0.05])
     score = rng.normal(size=(queries, DEPTH))
@@ -81,7 +80,7 @@ def make_world(queries: int, seed: int = 1) -> World:
 
 
 def write_files(folder: Path, lines: int) -> tuple[Path, Path]:
-    """Qrels and a run of so many lines, unless they are there."""
+    """Return qrels and a run of this many lines. Write them if they do not exist."""
     qrels, run = folder / f"{lines}.qrels", folder / f"{lines}.run"
     if run.exists():
         return qrels, run
@@ -103,7 +102,7 @@ def write_files(folder: Path, lines: int) -> tuple[Path, Path]:
 
 
 def clock(command: Sequence[object], repeats: int) -> Cost:
-    """The least times of a command over some repeats, and its largest peak memory."""
+    """Return the best times of a command over some repeats, and its largest peak memory."""
     costs = []
     for _ in range(repeats):
         began = time.perf_counter()
@@ -129,7 +128,7 @@ def commands(qrels: Path, run: Path) -> dict[str, list[object]]:
 
 
 def compare_tools(folder: Path, sizes: Sequence[int], repeats: int) -> None:
-    print(f"{'lines':>12}  {'tool':<12} {'seconds':>8} {'cpu':>8} {'MiB':>7}  of ir_measures: wall, cpu")
+    print(f"{'lines':>12}  {'tool':<12} {'seconds':>8} {'cpu':>8} {'MiB':>7}  relative to ir_measures: elapsed, cpu")
     for lines in sizes:
         files = write_files(folder, lines)
         times = 1 if lines > 10**6 else repeats
@@ -141,7 +140,7 @@ def compare_tools(folder: Path, sizes: Sequence[int], repeats: int) -> None:
 
 
 def columns_of(world: World, ids: np.ndarray) -> tuple[Qrels, Run]:
-    """The world with these passage ids, shape (queries, DEPTH)."""
+    """Return the qrels and the run with these passage ids, shape (queries, DEPTH)."""
     names = [[f"d{number}" for number in row] for row in ids.tolist()]
     labels = {
         f"q{query}": {names[query][place]: grade for place, grade in zip(places, grades, strict=True)}
@@ -164,7 +163,7 @@ def least_time(work: Callable[[], object], repeats: int) -> float:
 
 
 def compare_ties(queries: int, shuffles: int, repeats: int) -> None:
-    """Expectations over ties against plain values, on scores that went through float16."""
+    """Compare expectations over ties with plain values, on scores that were rounded to float16."""
     exact = make_world(queries, seed=3)
     world = exact._replace(score=exact.score.astype(np.float16).astype(np.float64))
     rng = np.random.default_rng(4)

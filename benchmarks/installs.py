@@ -1,11 +1,11 @@
-"""Does every dependency of raggs have a wheel for each Python and platform, and how large is the core?
+"""Check that all dependencies of raggs have wheels for each Python and platform, and measure the size of the core.
 
     python benchmarks/installs.py [--uv uv] [--extra ann] [--size]
 
-Asks the package index through uv, which resolves for other platforms: each row is the resolution of `pyproject.toml`
-with wheels only. `--extra` adds an extra; `--size` also installs the core for this machine into a scratch
-environment and measures it. The script fails if a target of GOALS does not resolve. macOS is taken as
-version 14: uv's own default, 13, has no wheel of wordllama for arm64.
+uv resolves `pyproject.toml` for each platform with wheels only, and needs the package index. `--extra` adds an extra.
+`--size` also installs the core for this machine into a temporary environment and measures it. The script fails if a
+target of GOALS does not resolve. The macOS version is 14, because uv's default, 13, has no wheel of wordllama for
+arm64.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ OTHERS = {
 
 
 def resolve(uv: str, python: str, platform: str, extras: list[str]) -> tuple[list[str], str]:
-    """The resolved packages, or none and uv's reason."""
+    """Return the resolved packages, or none and uv's reason."""
     command = [uv, "pip", "compile", "--quiet", "--no-header", "--no-annotate", "--only-binary", ":all:"]
     command += ["--python-platform", platform, "--python-version", python, *(f"--extra={each}" for each in extras)]
     environment = os.environ | {"MACOSX_DEPLOYMENT_TARGET": "14.0"}
@@ -44,7 +44,7 @@ def resolve(uv: str, python: str, platform: str, extras: list[str]) -> tuple[lis
 
 
 def measure(uv: str) -> str:
-    """The size of the core on this machine, and its largest packages."""
+    """Return the size of the core on this machine, and its largest packages."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "env"
         subprocess.run([uv, "venv", "--quiet", "--python", sys.executable, folder], check=True)
@@ -54,8 +54,8 @@ def measure(uv: str) -> str:
         sizes = {each.name: size_of(each) for each in site.iterdir()}
         packages = sum(each.endswith(".dist-info") for each in sizes)
     largest = sorted(sizes, key=sizes.__getitem__, reverse=True)[:6]
-    told = ", ".join(f"{each} {sizes[each] / 1e6:.0f}" for each in largest)
-    return f"{sum(sizes.values()) / 1e6:.0f} MB, {packages} packages with raggs; largest (MB): {told}"
+    parts = ", ".join(f"{each} {sizes[each] / 1e6:.0f}" for each in largest)
+    return f"{sum(sizes.values()) / 1e6:.0f} MB, {packages} packages with raggs; largest (MB): {parts}"
 
 
 def size_of(path: Path) -> int:

@@ -1,16 +1,16 @@
-"""Judges without a language model on a labelled collection: `raggs judge bench` as a table.
+"""Measure judges without a language model on a labelled collection: `raggs judge bench` as a table.
 
-    python benchmarks/judgebench.py FOLDER        FOLDER holds corpus.jsonl, queries.jsonl, qrels.trec
+    python benchmarks/judgebench.py FOLDER        FOLDER has corpus.jsonl, queries.jsonl, qrels.trec
 
 Five judges grade the same sample of 400 labelled pairs:
 
-- simulated 0.1, 0.3, 0.5: the labels, of which a grade is off by one with that probability (judge `qrels`, orders with
-  beta 3)
-- reference: the share of the query's words that the passage contains in any place (judge `reference` with the query as
-  its own reference and runs of one word)
+- simulated 0.1, 0.3, 0.5: the labels, with this probability of an error by one grade (judge `qrels`, orders with beta
+  3)
+- reference: the share of the query's words that the passage contains (judge `reference` with the query as its own
+  reference and runs of one word)
 - nuggets: the share of the query's content words that the passage contains (judge `nuggets`, one pattern per word)
 
-The last two read neither labels nor grades. They show what agreement word overlap alone reaches.
+The last two use neither labels nor grades. They show the agreement that word overlap reaches.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""Golden sets that are updated instead of judged again: are carried labels right, and how many calls remain?
+"""Measure golden sets that are updated: agreement of carried labels, and calls compared with a set from scratch.
 
     python benchmarks/living.py --data FOLDER --out benchmarks/results/living.md     two hours on one core
     python benchmarks/living.py --data FOLDER --histories 1 --questions 8            a minute
 
-FOLDER holds `chunking/` and `cranfield/`. In each history (`living_worlds.py`), raggs makes a golden set of the first
-version, updates it to the second with `raggs update`, and makes another set of the second version from scratch with
-the same judge. The tables compare the labels of both sets on the passages whose label was carried over, the judge's
-calls, and the order of eight systems by both sets. ± is the standard error over histories.
+FOLDER has `chunking/` and `cranfield/`. In each history (`living_worlds.py`), raggs makes a golden set of the first
+version of the documents. It updates the set to the second version with `raggs update`, and makes another set of the
+second version from scratch with the same judge. The tables compare the labels of both sets on the passages with a
+carried label, the judge's calls, and the order of eight systems by both sets. ± is the standard error over histories.
 
-The judge's error depends on the text. *Same judge*: it judges an unchanged text as before, so only edited passages can
-differ. *Another draw*: a judge with independent errors grades the same passages; the agreement of two such judges
-(test-retest) bounds what any labels can reach.
+The judge's error depends on the text. *Same judge*: an unchanged text gets the same grade, so only edited passages
+can differ. *Independent judge*: a judge with independent errors grades the same passages. The agreement of two such
+judges (test-retest) is an upper limit for any labels.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ class Outcome:
     kappa: float
     edited: float  # agreement of the labels of edited passages that were carried over; NaN without any
     edited_count: float  # their share of the carried labels
-    retest: float  # agreement of two independent judgings of the carried passages
+    retest: float  # agreement of two judges with independent errors on the carried passages
     retest_kappa: float
-    other: float  # agreement of the carried labels with an independent judging
+    other: float  # agreement of the carried labels with such a judge
     grades: float  # calls for grades, as a share of a full run
     orders: float
     calls: float
@@ -213,7 +213,7 @@ def mean(values: Sequence[float], digits: int = 3) -> str:
 def tables(found: Mapping[tuple[str, float], Sequence[Outcome]]) -> Iterator[str]:
     """Yield the tables as Markdown."""
     head = ("corpus", "churn", "carried", "agreement", "kappa", "edited passages", "their agreement", "test-retest")
-    yield f"| {' | '.join((*head, 'its kappa', 'another draw'))} |"
+    yield f"| {' | '.join((*head, 'its kappa', 'independent judge'))} |"
     yield "|---" * (len(head) + 2) + "|"
     for (name, churn), each in found.items():
         columns = ("carried", "agree", "kappa", "edited_count", "edited", "retest", "retest_kappa", "other")
@@ -221,7 +221,7 @@ def tables(found: Mapping[tuple[str, float], Sequence[Outcome]]) -> Iterator[str
         yield f"| {name} | {churn:.0%} | {' | '.join(cells)} |"
     yield ""
     head = ("corpus", "churn", "calls", "calls for grades", "calls for orders", "tau of 8 systems")
-    yield f"| {' | '.join((*head, 'largest change of a score', 'order', 'from scratch'))} |"
+    yield f"| {' | '.join((*head, 'largest change of a score', 'order', 'order, from scratch'))} |"
     yield "|---|---|---|---|---|---|---|---|---|"
     for (name, churn), each in found.items():
         columns = ("calls", "grades", "orders", "tau", "gap", "order", "full_order")

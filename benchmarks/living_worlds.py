@@ -1,14 +1,13 @@
 """Documents that change, and a judge that reads only texts: the worlds of `living.py`.
 
 A query has excerpts that answer it. The truth of a passage is a grade by the share of an excerpt that the passage
-contains, in runs of five words; passages without any get grade 1, or grade 2 if they hold most words of the query. The
-judge errs on a share of all passages by one grade, and on a tenth of that share by any number of grades. Its error
-depends on the query, on the text of the passage and on its seed: an unchanged text gets the same grade again, and an
-edited text a new error. Orders are drawn from a Plackett-Luce model over the true grade and a fixed normal deviate of
-each text.
+contains, in runs of five words. Passages without any get grade 1, or grade 2 if they contain most words of the query.
+The judge errs on a share of all passages by one grade, and on a tenth of that share by any number of grades. Its
+error depends on the query, the text and the seed. An unchanged text gets the same grade again, and an edited text a
+new error. Orders are drawn from a Plackett-Luce model over the true grade and a fixed normal deviate of each text.
 
 A history draws documents to change: half of them get other sentences, and the rest are split, merged in pairs or
-removed in equal parts. Documents to add are kept out of the first version.
+removed in equal parts. New documents are not in the first version.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ RUN = 5  # words of the shortest common run
 THRESHOLDS = (0.25, 0.5, 0.8)
 NEAR = 0.6  # share of the query's words from which a passage without an excerpt has grade 2
 WILD = 10  # one of so many errors may be any grade
-SECTION = 1500  # characters of a section of a long document, at least
+SECTION = 1500  # minimum characters of a section of a long document
 SENTENCE = re.compile(r"(?<=[.!?])\s+")
 REPLACED = (1, 3)  # sentences that an edit replaces, inserts or deletes
 
@@ -116,7 +115,7 @@ def runs_of(text: str) -> set[tuple[str, ...]]:
 
 @dataclass
 class Judge:
-    """The judge of a world. `noise`: share of wrong grades; `beta`: sharpness of orders; `calls` counts its answers."""
+    """The judge of a world. `noise` is the share of wrong grades, `beta` the sharpness of orders."""
 
     world: World
     seed: int
@@ -178,7 +177,7 @@ class Judge:
 
 @dataclass(frozen=True)
 class History:
-    """Two versions of the documents of a world. `changed`: number of documents by what happened to them."""
+    """Two versions of the documents of a world. `changed`: number of documents by kind of change."""
 
     before: Mapping[str, str]
     after: Mapping[str, str]
@@ -233,7 +232,7 @@ def edit(text: str, pool: Sequence[str], rng: np.random.Generator) -> str:
     return " ".join(held)
 
 
-CURRENT: list[Judge] = []  # the judge of the history that is played; raggs calls it by the functions below
+CURRENT: list[Judge] = []  # judge of the current history; raggs calls it through the functions below
 
 
 def grade(query: str, passage: str) -> int:

@@ -1,13 +1,13 @@
-"""What `raggs questions` keeps of a model that fails and invents, and what its questions are good for.
+"""Measure `raggs questions` with a model that invents excerpts and calls that fail, and use the queries.
 
     python benchmarks/questions.py FOLDER [-n 160]
 
-The model is a server on this machine; all else is real (the command line, processes, kill -9). A fifth of its answers
-hold an excerpt that is nowhere, a tenth one whose full stop is another mark; in the second run every fifth call besides
-is refused (429), fails (500) or is cut off, and the run is killed in the midst and started again. Its artifacts must
-have the bytes of the first run, no answer be paid twice and no excerpt be anywhere but where its span says. The
-questions then go through `raggs run` with the judge `reference` and through `raggs chunks eval`. Ends with exit code 1
-if one of these does not hold.
+The model is a local server. All else is real: the command line, processes, kill -9. A fifth of its answers contain an
+invented excerpt, and a tenth an excerpt with another final punctuation mark. In the second run, every fifth call is
+also refused (429), fails (500) or is truncated. This run is killed and started again. Its artifacts must have the
+bytes of the first run, no answer may be paid for twice, and each excerpt must be at the place of its span. Then the
+queries go through `raggs run` with the judge `reference` and through `raggs chunks eval`. The exit code is 1 if one
+of these conditions fails.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from support.project import environment
 KEY = "sk-test-0123456789abcdef"
 MODEL = "openai/asker"
 STAGES = ("sample", "ask", "verify", "filter")
-ROUND = 10  # questions that are asked side by side
+ROUND = 10  # concurrent calls
 CHUNKERS = "recursive:200,recursive:400,sentence:200"
 
 
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def measure(documents: Path, folder: Path, n: int) -> dict[str, object]:
-    """The figures, checked."""
+    """Return the figures. Exit if a check fails."""
     with LLMServer(fault_for=inventing) as server:
         calm = made(project(folder / "calm", documents, server.url, n))
         asked = server.count
@@ -57,7 +57,7 @@ def measure(documents: Path, folder: Path, n: int) -> dict[str, object]:
         killed(config, server, asked // 2)
         before = {json.dumps(body, sort_keys=True) for body in server.requests[: server.count - ROUND]}
         ill = made(config)
-        # What was on its way when the process was killed has to come again.
+        # Calls in flight at the kill must be repeated.
         twice, sent = len(before.intersection(server.paid_twice)), server.count
     found = read_questions(config.parent / "questions.jsonl")
     same = artifacts(folder / "calm") == artifacts(folder / "ill")
@@ -75,7 +75,7 @@ def measure(documents: Path, folder: Path, n: int) -> dict[str, object]:
 
 
 def used(config: Path, documents: Path) -> dict[str, object]:
-    """What a golden set and chunkers make of the questions."""
+    """Make a golden set from the queries and evaluate chunkers with them."""
     began = time.perf_counter()
     raggs("run", "--config", config, "--quiet")
     seconds = time.perf_counter() - began
@@ -91,13 +91,13 @@ def used(config: Path, documents: Path) -> dict[str, object]:
 
 
 def inventing(_: int, body: dict[str, Any]) -> str | None:
-    """What is wrong with an answer, by the window that it is about."""
+    """Return the fault of an answer, which depends on its window."""
     drawn = chance("".join(windows_of(body["messages"][1]["content"])))
     return "invented" if drawn < 0.2 else "mended" if drawn < 0.3 else None
 
 
 class Ill:
-    """The same, and every fifth call fails besides."""
+    """The same faults, and every fifth call fails."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -110,12 +110,12 @@ class Ill:
 
 
 def chance(text: str) -> float:
-    """A number in [0, 1) that depends on nothing but a text."""
+    """Return a number in [0, 1) that depends only on a text."""
     return int(sha256(text.encode()).hexdigest()[:8], 16) / 2**32
 
 
 def project(folder: Path, documents: Path, url: str, n: int) -> Path:
-    """A configuration in a folder of its own."""
+    """Write a configuration into a new folder."""
     folder.mkdir()
     llm = {"api_base": url, "backoff_s": 0.01, "prices": {MODEL: {"input": 0.25, "output": 2.0}}}
     sample = {"n": n, "types": {"fact": 7, "comparison": 2, "unanswerable": 1}}
@@ -133,18 +133,18 @@ def project(folder: Path, documents: Path, url: str, n: int) -> Path:
 
 
 def killed(config: Path, server: LLMServer, calls: int) -> None:
-    """Run, and kill -9 after so many calls."""
+    """Run, and kill -9 after this many calls."""
     command = [sys.executable, "-m", "raggs", "questions", "--config", str(config), "--quiet"]
     child = subprocess.Popen(command, env=environment(OPENAI_API_KEY=KEY))
     while server.count < calls and child.poll() is None:
         time.sleep(0.002)
     child.kill()
     child.wait()
-    time.sleep(0.5)  # what is on its way arrives
+    time.sleep(0.5)  # until calls in flight arrive
 
 
 def made(config: Path) -> dict[str, Any]:
-    """What a whole run says."""
+    """Return the JSON output of a complete run."""
     found: dict[str, Any] = json.loads(raggs("questions", "--config", config, "--json"))
     return found
 

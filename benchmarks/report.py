@@ -1,13 +1,12 @@
-"""The HTML report of 1,000 questions and 8 systems: seconds to make, megabytes, and how long a browser takes.
+"""Measure the HTML report of 1,000 queries and 8 systems: seconds to make, megabytes, and seconds to open and filter.
 
     python benchmarks/report.py [--questions 1000] [--systems 8] [--repeat 3] [--keep DIR]
 
-The golden set is a real run over made-up passages of some 120 words, with 20 passages from each of two retrievers and
-grades from labels; each system is one of its retrievers with places changed at random, 50 passages a question. Chromium
-opens the file (RAGGS_CHROMIUM, or `chromium`). With --check, the exit code is 1 if the file is larger, opens later or
-filters more slowly than LIMITS allow. Times are the best of `--repeat`, since other work on a machine only
-adds to them; modules are compiled once, as those of an installed package are. Prints lines of Markdown; its table is in
-results/report.md.
+The golden set is a run over synthetic passages of about 120 words, with 20 passages from each of two retrievers and
+grades from labels. Each system is one of its retrievers with random changes of ranks, and 50 passages per query.
+Chromium opens the file (RAGGS_CHROMIUM, or `chromium`). With --check, the exit code is 1 if the file is larger, or
+opens or filters more slowly, than LIMITS allow. Times are the best of `--repeat`, because other work on a machine
+only adds to them. Modules are compiled in advance. The table is in results/report.md.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[1]
 HEADS, TAILS = "ba ce di fo gu ha je ki lo mu na pe".split(), "rn lt st mp nd".split()  # noqa: SIM905
 WORDS = [f"{head}{tail}" for head in HEADS for tail in TAILS]
 PASSAGES, LONG, SHOWN = 5_000, 120, 50
-LIMITS = {"MB": 4.0, "opened in s": 0.6, "filtered in ms": 100.0}  # for 1,000 questions and 8 systems
+LIMITS = {"MB": 4.0, "opened in s": 0.6, "filtered in ms": 100.0}  # for 1,000 queries and 8 systems
 
 
 def main() -> None:
@@ -39,14 +38,14 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=1_000)
     parser.add_argument("--systems", type=int, default=8)
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--keep", type=Path, help="a folder for the run, used again where it is there")
+    parser.add_argument("--keep", type=Path, help="folder for the run; an existing run is used again")
     parser.add_argument("--check", action="store_true", help="fail if a value is over its limit")
     asked = parser.parse_args()
     over = []
     with tempfile.TemporaryDirectory() as scratch:
         folder = asked.keep or Path(scratch)
         runs = world(folder, asked.questions, asked.systems)
-        print("| questions | systems | passages | MB | made in s | of processor time | opened in s | filtered in ms |")
+        print("| queries | systems | passages | MB | made in s | of processor time | opened in s | filtered in ms |")
         print("|---|---|---|---|---|---|---|---|")
         for option in ((), ("--no-text",)):
             page = folder / "report.html"
@@ -58,7 +57,7 @@ def main() -> None:
             cells = (
                 f"{asked.questions:,}",
                 asked.systems,
-                "left out" if option else "shown",
+                "omitted" if option else "shown",
                 f"{megabytes:.1f}",
                 *(f"{min(column):.1f}" for column in zip(*seconds, strict=True)),
                 f"{opened:.2f}",
@@ -70,7 +69,7 @@ def main() -> None:
 
 
 def world(folder: Path, questions: int, systems: int) -> list[str]:
-    """The run and the systems' lists, made where they are not there yet."""
+    """Return the run files of the systems. Make them and the run if they do not exist."""
     folder.mkdir(parents=True, exist_ok=True)
     draw = random.Random(1)
     if not (folder / "runs" / "demo" / "rank.jsonl").is_file():
@@ -102,7 +101,7 @@ def write_inputs(folder: Path, questions: int, draw: random.Random) -> None:
 
 
 def lists(folder: Path, number: int, draw: random.Random) -> Path:
-    """A system's lists: those of a retriever with noise on its ranks, filled up with other passages."""
+    """Write a run file: lists of a retriever with noise on the ranks, and other passages at the end."""
     path = folder / f"system{number}.trec"
     if path.is_file():
         return path
@@ -123,7 +122,7 @@ def trec(qid: str, each: dict[str, list[tuple[float, str]]], number: int, draw: 
 
 
 def made(folder: Path, runs: list[str], page: Path, option: tuple[str, ...]) -> tuple[float, float]:
-    """Seconds of the command from its start to its end, and of processor time."""
+    """Return the elapsed seconds and processor seconds of the command."""
     named = [word for run in runs for word in ("--run", run)]
     run = str(folder / "runs" / "demo")
     command = [sys.executable, "-m", "raggs", "report", run, *named, *option, "--out", str(page)]
@@ -135,7 +134,7 @@ def made(folder: Path, runs: list[str], page: Path, option: tuple[str, ...]) -> 
 
 
 def looked_at(page: Path) -> tuple[float, float]:
-    """Seconds until a page can be used, and the longest milliseconds that a filter takes until its rows are drawn."""
+    """Return the seconds until a page can be used, and the most milliseconds of a filter until its rows are drawn."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -153,13 +152,13 @@ def looked_at(page: Path) -> tuple[float, float]:
 
 SEARCHES = ("systems-find", "questions-find")
 FILTER = """async ([id, word]) => {
-  const field = document.getElementById(id);
-  if (!field) return 0;
-  const begin = performance.now();
-  field.value = word;
-  field.dispatchEvent(new Event('input'));
-  document.body.getBoundingClientRect();
-  return performance.now() - begin;
+  const field = document.getElementById(id)
+  if (!field) return 0
+  const begin = performance.now()
+  field.value = word
+  field.dispatchEvent(new Event('input'))
+  document.body.getBoundingClientRect()
+  return performance.now() - begin
 }"""
 
 

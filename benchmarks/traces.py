@@ -1,10 +1,10 @@
-"""Import of traces: memory and time for files of any size, and labels that `raggs questions gaps` saves.
+"""Measure the import of traces for large files, and the precision of labels that `raggs questions gaps` proposes.
 
     python benchmarks/traces.py size [--mb 1000]
     python benchmarks/traces.py choice [--worlds 400]
 
-`size` writes OTLP files in three forms: one document on one line, one document with line ends, and JSON lines. It runs
-`raggs questions import --dry-run` on each, and prints the processor time and the peak memory of the process.
+`size` writes OTLP files in three forms: one document on one line, one document with line ends, and JSON lines. It
+runs `raggs questions import --dry-run` on each, and prints the processor time and the peak memory of the process.
 
 `choice` simulates logs with kinds of queries whose true difference between two systems is known. It compares how
 precisely 20 labels estimate the mean difference over searches. The labels are chosen by `raggs.stats.query_coverage`,
@@ -55,7 +55,7 @@ def main() -> None:
 
 def measure_sizes(folder: Path, megabytes: int) -> None:
     """Print time and peak memory for each form of file, at a tenth of the size and at the full size."""
-    print("| form | MB | searches | processor s | peak MB |\n|---|---|---|---|---|")
+    print("| form | MB | searches | processor s | peak, MB |\n|---|---|---|---|---|")
     for form, (suffix, between) in FORMS.items():
         for size in (megabytes // 10, megabytes):
             path = folder / f"traces{suffix}"
@@ -77,7 +77,7 @@ def write(path: Path, size: int, between: str) -> int:
     with path.open("w") as file:
         file.write(OPENING if between else "")
         while file.tell() < size:
-            query = f"How do I reset clock number {count % 20_000} of the house?"
+            query = f"How do I reset clock number {count % 20_000} at the plant?"
             documents = [(f"d{count % 97 + at}", passage, 0.9 - at / 10) for at in range(5)]
             (row,) = otlp([Searched(query, documents, 1_700_000_000_000 + count)])
             spans = row["resourceSpans"][0]["scopeSpans"][0]["spans"]
@@ -94,8 +94,8 @@ def write(path: Path, size: int, between: str) -> int:
 
 
 def simulate(worlds: int) -> None:
-    """Print the error of the mean difference over searches by the way of choosing 20 labels."""
-    errors = {name: np.empty(worlds) for name in ("proposed", "drawn from searches", "most frequent")}
+    """Print the error of the mean difference over searches for each choice of 20 labels."""
+    errors = {name: np.empty(worlds) for name in ("proposed", "random searches", "most frequent")}
     right = {name: np.empty(worlds) for name in errors}
     for world in range(worlds):
         rng = np.random.default_rng(world)
@@ -113,19 +113,19 @@ def simulate(worlds: int) -> None:
         shares = np.where(free, searches, 0)
         ways = {
             "proposed": np.array([each.row for each in chosen]),
-            "drawn from searches": rng.choice(len(kinds), LABELS, replace=False, p=shares / shares.sum()),
+            "random searches": rng.choice(len(kinds), LABELS, replace=False, p=shares / shares.sum()),
             "most frequent": np.argsort(-shares, kind="stable")[:LABELS],
         }
         for name, rows in ways.items():
             estimate = stratified(np.concatenate([labelled, rows]), kinds, differences, weights)
             errors[name][world], right[name][world] = (estimate - truth) ** 2, (estimate > 0) == (truth > 0)
-    print("| labels | root mean squared error | right verdicts |\n|---|---|---|")
+    print("| labels | root mean squared error | right sign |\n|---|---|---|")
     for name, squares in errors.items():
         rmse = np.sqrt(squares.mean())
         error = squares.std() / np.sqrt(worlds) / (2 * rmse)
         share = right[name]
         print(f"| {name} | {rmse:.4f} ± {error:.4f} | {share.mean():.1%} ± {share.std() / np.sqrt(worlds):.1%} |")
-    for name in ("drawn from searches", "most frequent"):
+    for name in ("random searches", "most frequent"):
         gap = errors[name] - errors["proposed"]
         print(f"squared error of {name} minus proposed: {gap.mean():.6f} ± {gap.std() / np.sqrt(worlds):.6f}")
 
