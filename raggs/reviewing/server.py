@@ -56,6 +56,7 @@ BODY_SECONDS = 15.0  # timeout of a request body
 PER_SECOND, BURST = 40.0, 200.0  # rate limit per client address
 MAX_ADDRESSES = 1_000
 COMMAND = re.compile(r"`([^`]+)`")  # in the text of an error
+CLAUSE_END = re.compile(r": |; |\. ")  # between the problem and the remedy
 POLICY = "content-security-policy"
 SAFE = {
     POLICY: "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -129,20 +130,20 @@ class AccessGate:
     def _refusal(self, request: Request) -> Response | None:
         """Return the answer to a rejected request or a first visit; None to admit the request."""
         if not self._rate.passes(request.client.host if request.client else ""):
-            return refusal(429, "too many requests; try again later")
+            return Refusal(429, "too many requests; try again later")
         if not self._is_mine(request.headers.get("host", "")):
             said = "unknown host name: open the address that `raggs review serve` printed"
-            return refusal(400, f"{said}, or start the server with --allow-host NAME")
+            return Refusal(400, f"{said}, or start the server with --allow-host NAME")
         given = request.query_params.get("token")
         if given is not None:
             return self._first_visit(request, given)
         if not secrets.compare_digest(request.cookies.get(self._name, "").encode(), self._cookie.encode()):
-            return refusal(
+            return Refusal(
                 403, "access denied: open the address that `raggs review serve` printed, including the token"
             )
         length = request.headers.get("content-length", "0")
         if not length.isdigit() or int(length) > MAX_BODY_BYTES:
-            return refusal(413, f"the maximum request size is {MAX_BODY_BYTES:,} bytes")
+            return Refusal(413, f"the maximum request size is {MAX_BODY_BYTES:,} bytes")
         if request.method not in ("GET", "HEAD"):
             return _refuse_cross_site(request)
         return None
@@ -156,7 +157,7 @@ class AccessGate:
 
     def _first_visit(self, request: Request, given: str) -> Response:
         if not secrets.compare_digest(given.encode(), self._token.encode()):
-            return refusal(403, "access denied: wrong token; open the address that `raggs review serve` printed last")
+            return Refusal(403, "access denied: wrong token; open the address that `raggs review serve` printed last")
         asked = request.scope["path"]
         answer = RedirectResponse(quote(asked) if asked == DEEP or asked.startswith(f"{DEEP}/") else "/", 303)
         secure = request.headers.get("x-forwarded-proto") == "https"
@@ -168,9 +169,9 @@ def _refuse_cross_site(request: Request) -> Response | None:
     """Reject requests that the page of another site makes a browser send."""
     origin = request.headers.get("origin")
     if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
-        return refusal(403, "the request comes from another page")
+        return Refusal(403, "the request comes from another page")
     if HEADER not in request.headers or request.headers.get("content-type", "").split(";")[0] != "application/json":
-        return refusal(403, f"requests must be JSON with the header {HEADER}")
+        return Refusal(403, f"requests must be JSON with the header {HEADER}")
     return None
 
 
@@ -183,22 +184,18 @@ class Refusal(JSONResponse):
 
     def page(self) -> Response:
         """Return the answer as an HTML page that contains its styles, because a request for them is refused, too."""
-        title = "raggs review"
-        words = COMMAND.sub(r"<code>\1</code>", escape(self._why[:1].upper() + self._why[1:]))
+        parts = CLAUSE_END.split(self._why.removesuffix("."), maxsplit=1)
+        title, *more = (COMMAND.sub(r"<code>\1</code>", escape(part[:1].upper() + part[1:])) for part in parts)
         style = _content("theme.css").decode() + _content("error.css").decode()
-        head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><style>{style}</style>'
+        head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>raggs review</title><style>{style}</style>'
         scale = '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'
         # Without the token, the start page is refused as well.
         link = "" if self.status_code in (400, 403) else '<p><a href="/">Open the start page</a></p>'
-        body = f"<main><h1>{title}</h1><p>{words.removesuffix('.')}.</p>{link}</main>"
+        text = "".join(f"<p>{each}.</p>" for each in more)
+        body = f"<main><p class=from>raggs review</p><h1>{title}</h1>{text}{link}</main>"
         allowed = f"'sha256-{b64encode(sha256(style.encode()).digest()).decode()}'"
         policy = {POLICY: SAFE[POLICY].replace("style-src 'self'", f"style-src {allowed}")}
         return HTMLResponse(f"{head}{scale}{body}</html>", self.status_code, headers=policy)
-
-
-def refusal(status: int, why: str) -> Refusal:
-    """Return an error answer."""
-    return Refusal(status, why)
 
 
 def wants_page(request: Request) -> bool:
@@ -560,7 +557,7 @@ def _evidence_routes(evidence: EvidenceSession, spelling: Callable[[str], str]) 
 
 def _no_look_route() -> Route:
     async def explain(request: Request) -> Response:
-        answer = refusal(404, NO_LOOK)
+        answer = Refusal(404, NO_LOOK)
         return answer.page() if wants_page(request) else answer
 
     return Route(f"{DEEP}{{rest:path}}", explain, methods=["GET"])
@@ -584,7 +581,7 @@ def _post(
         except ValidationError as error:
             raise UsageError(first_fault(error)) from error
         except ClientDisconnect:
-            return refusal(413, f"the request is larger than {MAX_BODY_BYTES:,} bytes, or too slow")
+            return Refusal(413, f"the request is larger than {MAX_BODY_BYTES:,} bytes, or too slow")
         if spelling is not None and isinstance(asked, ReviewerRequest):
             asked = asked.model_copy(update={"who": spelling(asked.who)})
         answer = await run_in_threadpool(step, asked)
@@ -606,14 +603,14 @@ def _content(name: str) -> bytes:
 
 async def _error(request: Request, error: Exception) -> Response:
     status = 404 if isinstance(error, NotFoundError) else 400 if isinstance(error, UsageError) else 500
-    answer = refusal(status, str(error))
+    answer = Refusal(status, str(error))
     return answer.page() if wants_page(request) else answer
 
 
 async def _http_error_response(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     why = {404: "there is no page at this address", 500: "an error in the server; its terminal shows the details"}
-    answer = refusal(status, why.get(status, "this address accepts no such request"))
+    answer = Refusal(status, why.get(status, "this address accepts no such request"))
     return answer.page() if wants_page(request) else answer
 
 

@@ -239,10 +239,10 @@ def test_a_person_gets_a_page_where_the_code_of_the_page_gets_json(stranger: Tes
     html = {"accept": "text/html,application/xhtml+xml"}
     answer = stranger.get("/", headers=html)
     assert (answer.status_code, answer.headers["content-type"]) == (403, "text/html; charset=utf-8")
-    assert "open the address that <code>raggs review serve</code> printed" in answer.text
+    assert "<h1>Access denied</h1><p>Open the address that <code>raggs review serve</code> printed" in answer.text
     assert stranger.get("/").json()["error"]
     stranger.get("/", params={"token": TOKEN})
-    assert stranger.get("/nothing", headers=html).text.count("There is no page at this address.") == 1
+    assert stranger.get("/nothing", headers=html).text.count("<h1>There is no page at this address</h1>") == 1
 
 
 @pytest.mark.parametrize(
