@@ -83,8 +83,8 @@ def test_every_key_of_the_view(browser: Any, tmp_path: Path) -> None:
         assert keys == {*"12345←→jk↓↑xar+0nsu?hvV", "Ctrl+z", "Enter"}
         ada.press("Enter")
         ada.have("? 1 + 3", "? 2")
-        ada.has("#passage-1", "Remove from set 1")
-        ada.has("#passage-2", "Add to set 1")
+        ada.has("#passage-1 .pick", "Remove from set 1")
+        ada.has("#passage-2 .pick", "Add to set 1")
         ada.has("[role=status].soft:visible", "2 sets to decide")
         assert ada.page.get_by_role("button", name="Send").is_disabled()
         ada.press("Enter")
@@ -108,6 +108,13 @@ def test_every_key_of_the_view(browser: Any, tmp_path: Path) -> None:
         ada.have("✓ 1 + 3", "✓ 2", "✓ 1 + 2")
         ada.press("Control+z", "Control+z", "x")
         ada.have("✓ 1 + 3", "✓ 2", "✓ 2")
+        ada.page.locator("#passage-3 .pick").focus()
+        ada.press("Enter")
+        ada.have("✓ 1 + 3", "✓ 2", "✓ 2 + 3")
+        ada.page.locator("#set-1").focus()
+        ada.press("Enter")
+        sync_api.expect(ada.page.locator("#set-1")).to_have_attribute("aria-pressed", "true")
+        assert stored(tmp_path) == [], "Enter presses the focused button"
 
 
 def test_accept_change_and_no_set(browser: Any, tmp_path: Path) -> None:

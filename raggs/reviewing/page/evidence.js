@@ -117,13 +117,14 @@ export async function evidence(at) {
     const inside = [...sets.keys()].filter((each) => sets[each].members.includes(view.doc_id));
     const here = inside.includes(chosen);
     const name = said.place(place + 1), step = here ? said.removeFrom(chosen + 1) : sets.length ? said.addTo(chosen + 1) : said.addNew;
-    const button = Object.assign(keyed(step, () => toggle(view.doc_id), "x"), { id: `passage-${place + 1}`, className: "pick", ariaLabel: `${step}: ${name}` });
-    const member = inside.length ? el("span", { className: "soft", textContent: said.inSets(inside.map((each) => each + 1).join(", ")) }) : null;
+    const button = Object.assign(keyed(step, () => toggle(view.doc_id), "x"), { id: `pick-${place + 1}`, className: "pick", ariaLabel: `${step}: ${name}` });
+    const member = inside.length ? said.inSets(inside.map((each) => each + 1).join(", ")) : "";
     const grade = view.grade === null ? [] : [el("span", { className: "soft", textContent: said.grades }), el("strong", { className: `grade g${view.grade}`, textContent: String(view.grade) })];
     const unfold = el("button", { type: "button", className: "whole plain", textContent: said.showAll, onclick: () => { if (!whole.delete(place)) whole.add(place); clipTexts(at.box, whole, said); } });
     const body = view.text ? passage(said, { ...view, terms: first().terms }, at.marking())
       : [el("h2", { textContent: view.doc_id, dir: "auto" }), el("p", { className: "soft", textContent: said.noText })];
-    return el("article", { className: `card${here ? " picked" : ""}` }, el("p", { className: "tools" }, el("strong", { textContent: name }), ...grade, button, member), ...body, unfold);
+    return el("article", { id: `passage-${place + 1}`, className: `card${here ? " picked" : ""}`, tabIndex: -1, ariaLabel: `${name} ${member}` },
+      el("p", { className: "tools" }, el("strong", { textContent: name }), ...grade, button, member && el("span", { className: "soft", textContent: member })), ...body, unfold);
   }
 
   // --- sets -----------------------------------------------------------------------------------------------------------
@@ -243,7 +244,7 @@ export async function evidence(at) {
   const next = () => step("/api/evidence/next", {});
 
   function send(event) {
-    if (event.target.matches?.(".whole")) return false; // Enter presses the button
+    if (event.target.matches?.(".card button, .combination:not([aria-pressed=true])")) return false; // Enter presses the button
     if (found.unblinds) return agree();
     if (answers.busy || !found.first) return;
     if (!ready()) return at.trouble(said.notSent(outcome()));
@@ -278,8 +279,8 @@ export async function evidence(at) {
   }
 
   function move(by) {
-    const buttons = [...at.box.querySelectorAll(".pick")], now = buttons.indexOf(document.activeElement);
-    const goal = buttons[Math.max(0, Math.min(buttons.length - 1, now < 0 && by < 0 ? 0 : now + by))];
+    const cards = [...at.box.querySelectorAll(".card")], now = cards.indexOf(document.activeElement.closest(".card"));
+    const goal = cards[Math.max(0, Math.min(cards.length - 1, now < 0 && by < 0 ? 0 : now + by))];
     goal?.focus({ preventScroll: true });
     reveal();
   }
@@ -289,8 +290,8 @@ export async function evidence(at) {
   }
 
   function pick() {
-    const now = document.activeElement;
-    if (now?.matches(".pick")) now.click(); else move(1);
+    const now = document.activeElement.closest(".card");
+    if (now) now.querySelector(".pick").click(); else move(1);
   }
 
   at.redraw(() => shown(document.activeElement.id));
@@ -299,5 +300,6 @@ export async function evidence(at) {
     digit: (n) => choose(n - 1, document.activeElement.id), 0: none, "+": create, a: () => decide(true), r: () => decide(false), x: pick, j: () => move(1), k: () => move(-1),
     ArrowDown: () => move(1), ArrowUp: () => move(-1),
     ArrowLeft: () => choose(chosen - 1, document.activeElement.id), ArrowRight: () => choose(chosen + 1, document.activeElement.id), n: () => found.first && note.focus(), u: back, s: skip, Enter: send,
+    " ": (event) => (event.target.matches(".card") ? pick() : false),
   };
 }
