@@ -1,9 +1,10 @@
-"""`raggs diagnose names` in full with the offline embedder: its gates, its margins before any change, and its time.
+"""Run `raggs diagnose names` with the offline embedder, and check its gates, margins and time.
 
-    python benchmarks/names.py            100 questions a language, 15 runs, three seeds; half a minute each
+    python benchmarks/names.py            100 queries per language, 15 runs, three seeds; half a minute each
 
-A masked name costs the whole margin; codes and near misses half of it or more; order, position and case 2 % or less;
-other code points 1 % or less once texts are cleaned. Exit code 1 where one of these does not hold.
+A masked name costs the whole margin, codes and near misses cost half of it or more, and order, position and case at
+most 2%. Other code points cost at most 1% after texts are cleaned. The exit code is 1 if one of these conditions
+fails.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ GATES = {
 
 
 def measure(seed: int, runs: int, *, raw: bool) -> tuple[NamesFindings, float]:
-    """What is found, and the seconds that it took."""
+    """Return the result of the diagnosis and its seconds."""
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
         found = raggs.diagnose("names", out=Path(folder) / "names", seed=seed, runs=runs, raw=raw).found
@@ -40,13 +41,13 @@ def measure(seed: int, runs: int, *, raw: bool) -> tuple[NamesFindings, float]:
 
 
 def percent(subject: SubjectPart, perturber: str) -> float:
-    """The mean change of the name margin."""
+    """Return the mean change of the name margin."""
     found = next(part.percent.value for part in subject.ablations if part.perturber == perturber)
     return float("nan") if found is None else found
 
 
 def show(seed: int, found: NamesFindings, took: float) -> bool:
-    """Print a seed's figures; whether all gates hold."""
+    """Print the figures of a seed and return whether all gates pass."""
     print(f"seed {seed}: {took:.1f} s")
     good = True
     for subject in found.subjects:
@@ -61,7 +62,7 @@ def show(seed: int, found: NamesFindings, took: float) -> bool:
 
 
 def main() -> int:
-    """The seeds one after the other, then the first of them without hygiene."""
+    """Check all seeds, then the first of them without hygiene."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--runs", type=int, default=15)

@@ -1,10 +1,10 @@
-"""What the rewriter `clean` takes off 200 noisy questions, and how near it brings them to their clean selves.
+"""Measure the noise that the rewriter `clean` removes from 200 queries, and the cosines with the clean queries.
 
     python benchmarks/rewriting.py              the table of benchmarks/results/diagnoses.md
-    python benchmarks/rewriting.py --phrases    of the phrases that noises add, how many it knows
+    python benchmarks/rewriting.py --phrases    number of removed phrases of each noise
 
-The questions are those of tests/parts/rewriters/noisy.txt, in which noise and information are marked;
-half of them were held out while the rules were written. Cosines are WordLlama's, to the question without its noise.
+The queries are those of tests/parts/rewriters/noisy.txt, in which noise and information are marked. Half of them were
+held out while the rules were written. Cosines are those of WordLlama with the query without noise.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ KINDS = ("polite", "context", "typing", "mixed")
 
 
 def rows(questions: Sequence[Noisy], embedder: Embedder) -> Iterable[str]:
-    """The table's lines."""
-    lost = "words of the question lost | names, numbers, negations lost"
-    yield f"| questions | | words of noise off | {lost} | cosine before | after |"
+    """Yield the lines of the table."""
+    removed = "noise words removed | query words removed | names, numbers, negations removed"
+    yield f"| noise | queries | {removed} | cosine before | cosine after |"
     yield "|---|---|---|---|---|---|---|"
     for held_out in (False, True):
         half = [each for each in questions if each.held_out is held_out]
@@ -61,7 +61,7 @@ def _row(name: str, questions: Sequence[Noisy], embedder: Embedder) -> str:
 
 
 def phrases() -> Iterable[str]:
-    """For each noise and language, how many of its phrases the rewriter takes off whole."""
+    """Yield the number of completely removed phrases for each noise and language."""
     for language in LANGUAGES:
         question = QUESTIONS[language]
         front = {"greetings": greetings.HELLOS, "fillers": fillers.FILLERS, "digressions": digressions.ASIDES}
