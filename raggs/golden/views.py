@@ -197,7 +197,7 @@ class QuestionView:
 
     @property
     def escalated(self) -> tuple[str, ...]:
-        """The signals that made the system search deeper for the query; empty if it did not."""
+        """The signals that made a system search deeper for the query; empty if none did."""
         return tuple(dict.fromkeys(signal for returned in self.systems for signal in returned.escalated))
 
     @property

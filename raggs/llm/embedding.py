@@ -202,7 +202,7 @@ def _vector(found: object, dims: int) -> Vectors:
         given = np.array(values, dtype=np.float64)
     except OverflowError as error:
         raise Unusable("a vector contains a whole number that is too large") from error
-    # float32 would round all values to zero
+    # in float32, all values would be zero or lose digits
     if 0 < (largest := np.abs(given).max(initial=0.0)) < np.finfo(np.float32).tiny:
         given = np.ldexp(given, -int(np.frexp(largest)[1]))
     with np.errstate(over="ignore"):

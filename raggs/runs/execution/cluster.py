@@ -1,10 +1,11 @@
 """The dask cluster of a run: worker processes on this machine, or an existing scheduler at an address.
 
 A scheduler runs all code that it receives, with the rights of its user. The scheduler and the workers that raggs starts
-on this machine therefore communicate only over TLS. The certificate is created for the run and kept only in memory.
-Other users of the machine can reach their ports, but are rejected. These processes serve no HTTP pages. Of the
-environment variables, they get only those for which `passes` returns true; the others are empty. The security of a
-scheduler at an address depends on how it was started (see docs/how-to/many-machines.md).
+on this machine therefore communicate only over TLS. The certificate is created for the run. It is kept in memory; dask
+writes it to a temporary file only while it loads it. Other users of the machine can reach their ports, but are
+rejected. These processes serve no HTTP pages. Of the environment variables, they get only those for which `passes`
+returns true; the others are empty. The security of a scheduler at an address depends on how it was started (see
+docs/how-to/many-machines.md).
 """
 
 from __future__ import annotations
