@@ -1,8 +1,8 @@
-"""Count what a command passes through: distinct functions, modules and packages of raggs, and the depth of its calls.
+"""Count the distinct functions, modules and packages of raggs that a command calls, and the depth of its calls.
 
-A command runs in a fresh process over the project that ``raggs init`` makes, whose judge counts nuggets by a rule.
-`sys.setprofile` sees every call. Bodies of modules and of classes, lambdas and comprehensions do not count. The depth
-is the largest number of functions of raggs that one thread is inside of at once.
+A command runs in a new process over the project that ``raggs init`` makes, whose judge counts nuggets by a rule.
+`sys.setprofile` sees every call. Bodies of modules and classes, lambdas and comprehensions do not count. The depth is
+the largest number of nested functions of raggs in one thread.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from types import CodeType, FrameType
 
 @dataclass(frozen=True)
 class Command:
-    """Arguments of a command, and the most functions, modules and depth that it should pass through."""
+    """Arguments of a command, and its limits of functions, modules and depth."""
 
     arguments: Sequence[str]
     most: tuple[int, int, int]
 
 
 RUN = "demo/runs/demo"
-COMMANDS = {  # in this order: the first one makes the run that the others read
+COMMANDS = {  # in this order: the others read the run of the first one
     "run": Command(["run", "--config", "demo/raggs.yaml"], (560, 100, 24)),
     "eval": Command(["eval", "--golden", RUN, "--run", RUN], (280, 50, 14)),
     "export": Command(["export", RUN, "--out", "golden"], (130, 32, 11)),
@@ -38,7 +38,7 @@ COMMANDS = {  # in this order: the first one makes the run that the others read
 
 
 class CallCounter:
-    """A profile function that notes the functions of one package that are called.
+    """A profile function that records the called functions of one package.
 
     Args:
         root: the folder of the package.
@@ -83,7 +83,7 @@ def count_commands(root: Path) -> dict[str, str]:
 
 
 def _start(arguments: Sequence[str], root: Path, folder: str) -> list[int]:
-    """Run one command in a process of its own."""
+    """Run one command in a separate process."""
     environment = {**os.environ, "PYTHONPATH": str(root.parent), "NO_COLOR": "1"}
     words = [sys.executable, str(Path(__file__).resolve()), str(root), *arguments]
     done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)

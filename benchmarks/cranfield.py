@@ -1,9 +1,9 @@
-"""A whole run over a labelled collection, and how good its golden order is by the human labels.
+"""Make a golden set of a labelled collection, and compare its order with the human labels.
 
-    python benchmarks/cranfield.py FOLDER             FOLDER holds corpus.jsonl, queries.jsonl, qrels.trec
+    python benchmarks/cranfield.py FOLDER             FOLDER has corpus.jsonl, queries.jsonl, qrels.trec
 
-The judge replays the human labels with simulated noise (Plackett-Luce, beta 3; a grade is off by one with probability
-.25), so the run shows what the pipeline makes of an imperfect judge. nDCG@10 has linear gains (ir_measures).
+The judge returns the human labels with noise (Plackett-Luce, beta 3; a grade is off by one with probability 0.25). So
+the figures show the effect of an imperfect judge. nDCG@10 has linear gains (ir_measures).
 """
 
 from __future__ import annotations

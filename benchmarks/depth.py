@@ -1,13 +1,13 @@
-"""What judging less deep saves, and what it misses, on a labelled collection.
+"""Measure the judgments that `judge.stop_after` saves, and the passages that it misses, on a labelled collection.
 
-    python benchmarks/depth.py FOLDER             FOLDER holds corpus.jsonl, queries.jsonl, qrels.trec
+    python benchmarks/depth.py FOLDER             FOLDER has corpus.jsonl, queries.jsonl, qrels.trec
 
-The judge replays the human labels; passages without one get grade 1. Each depth is a run of its own to the judge
-stage. Against the whole pool: judgments, the share of them saved, passages of grade 4 or more that were not judged, the
-queries that lost any, and what that costs N-Recall4+@20. The latter is the share of min(20, n) found, n being the
-pool's passages of grade 4 or more, as the mean over the queries that have any.
+The judge returns the human labels. Passages without a label get grade 1. Each depth is a separate run up to the judge
+stage. The table has the judgments, their saved share, the missed passages of grade 4 or more, the queries that miss
+any, and the loss of N-Recall4+@20. N-Recall4+@20 is the share of min(20, n) that is found, where n is the number of
+passages of grade 4 or more in the pool. It is the mean over the queries with n > 0.
 
-With --noise a grade is off by one with that probability; what was missed is still told by the labels.
+With --noise, a grade is off by one with that probability. Missed passages are still counted by the labels.
 """
 
 from __future__ import annotations
@@ -30,18 +30,21 @@ judge: {{judge: {{type: qrels, path: {folder}/qrels.trec, grade_noise: {noise}}}
 """
 DEPTHS = ("5", "10", "15", "20", "30", "off")
 GOOD, TOP = 4, 20
-HEAD = "| stop_after | judgments | saved | grade 4+ missed | queries that miss any | N-Recall4+@20 lost |"
+HEAD = (
+    "| stop_after | judgments | judgments saved | passages of grade 4+ missed | queries that miss any "
+    "| loss of N-Recall4+@20 |"
+)
 
 
 def walk(config: Path, depth: str) -> list[JudgeRecord]:
-    """The judged pools at one depth, without near-duplicates."""
+    """Return the judged pools at one depth, without near-duplicates."""
     result = run(load_config(config, [f"judge.stop_after={'null' if depth == 'off' else depth}"]), stop="judge")
     records = open_run(result.store.folder).typed("judge", JudgeRecord)
     return [record for record in records if record.duplicate_of is None]
 
 
 def row(depth: str, records: list[JudgeRecord], good: set[tuple[str, str]]) -> str:
-    """A line of the table."""
+    """Return a row of the table."""
     wanted: dict[str, int] = defaultdict(int)
     lost: dict[str, int] = defaultdict(int)
     for record in records:

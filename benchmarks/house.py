@@ -1,15 +1,16 @@
-"""Print the size and the shape of the code as one table, each figure beside its target.
+"""Print the size and the structure of the code as one table, with targets.
 
 Usage: ``python benchmarks/house.py [FOLDER] [--commands]``. FOLDER is a package's folder; the default is ``raggs``.
-`--commands` also runs four commands of that package and counts what they pass through (see `callpaths.py`).
+`--commands` also runs four commands of that package and counts the functions that they call (see `callpaths.py`).
 
 How the figures are counted:
 
 - A code line holds code. Blank lines, comments and docstrings do not count.
-- A line does work unless it belongs to an import, a decorator or signature, the head or a field of a class, or a
-  constant of a module.
-- An import counts wherever it is, also inside of a function. Only imports for type checking are left out of cycles.
-- If a package exports a name, whoever imports the name from the package is an importer of the module that defines it.
+- A line does work unless it belongs to an import, decorator, signature, class head, class field or constant of a
+  module.
+- An import counts anywhere, also inside of a function. Only imports for type checking do not count for cycles.
+- If a package exports a name, a module that imports the name from the package is an importer of the module that
+  defines it.
 - A public class has no underscore at the start of its name. Two nested classes called `Config` may share that name.
 - The length of a function is its code lines and one line for its head.
 """
@@ -48,7 +49,7 @@ GROUPS: dict[str, tuple[int, int]] = {
     "stages workspace questions prompts": (2700, 20),
     "ranking": (1250, 9),
     "llm": (2600, 14),
-    "judges askers asking": (1900, 17),
+    "judges askers": (1900, 17),
     "golden readers exporters importers": (3000, 26),
     "corpora documents queries chunkers chunking": (2900, 28),
     "embedders rerankers retrievers rewriters localmodels": (1950, 22),
@@ -213,7 +214,7 @@ def length(node: Function, lines: frozenset[int]) -> int:
 
 @dataclass(frozen=True)
 class House:
-    """The figures of a package.
+    """Figures of a package.
 
     Attributes:
         modules: each module, by its dotted name.
@@ -396,7 +397,7 @@ def shape_rows(house: House, root: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def command_rows(root: Path) -> Iterator[tuple[str, str, str]]:
-    """Run the commands and yield what they pass through: functions, modules, packages and depth of calls."""
+    """Run the commands and yield the functions, modules and packages that they call, and the depth of calls."""
     for command, found in count_commands(root).items():
         functions, modules, depth = COMMANDS[command].most
         yield f"{command}: functions, modules, packages, depth", str(found), f"{functions}, {modules}, -, {depth}"
@@ -406,7 +407,9 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description="Print the size and the shape of a package as one table.")
     parser.add_argument("folder", nargs="?", type=Path, default=Path("raggs"), help="Folder of the package.")
-    parser.add_argument("--commands", action="store_true", help="Run four commands and count what they pass through.")
+    parser.add_argument(
+        "--commands", action="store_true", help="Run four commands and count the functions that they call."
+    )
     given = parser.parse_args()
     root = given.folder.resolve()
     house = look(root)

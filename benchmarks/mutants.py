@@ -1,4 +1,4 @@
-"""Change one line of the package at a time and print which changes the tests notice.
+"""Change one line of the package at a time and print which changes the tests detect.
 
 Usage: ``python benchmarks/mutants.py [WORD ...]``. With words, only mutants whose file or tests contain one of them.
 
@@ -26,7 +26,7 @@ PYTEST = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cache
 
 
 class Mutant(NamedTuple):
-    """A line of `file` below raggs/, what replaces it, and the tests below tests/ that should notice.
+    """A line of `file` below raggs/, its replacement, and the tests below tests/ that should fail.
 
     `line` is a part of the line that occurs once in the file.
     """
@@ -51,7 +51,7 @@ MUTANTS = (
     Mutant("ranking/locks.py", "(self._streaks >= self._rule.updates)", "(self._streaks >= 1)", LOCKS),
     Mutant("ranking/locks.py", "np.asarray((won + won @ won) > 0)", "np.asarray((won + 1) > 0)", LOCKS),
     Mutant("ranking/online.py", "np.clip(step, -self.clip, self.clip)", "step", "ranking/test_online.py"),
-    Mutant("ranking/pruning.py", "room = 0 if kept >= min_keep", "room = 0 if kept > min_keep", "ranking/pruning"),
+    Mutant("ranking/pruning.py", "0 if kept >= min_keep", "0 if kept > min_keep", "ranking/pruning"),
     Mutant("ranking/pruning.py", "if grade is not None}, reverse=True)", "if grade is not None})", "ranking/pruning"),
     Mutant("stages/replay.py", "if item[1] >= least)", "if item[1] > least)", "stages/test_floor.py"),
     # Metrics and statistics
@@ -112,7 +112,7 @@ MUTANTS = (
         "llm/test_claims.py llm/batch",
     ),
     Mutant("llm/cache.py", "return changed.rowcount == 1", "return True", "llm/test_claims.py"),
-    # Runs that go on, and what audits see
+    # Resumed runs and audits
     Mutant("runs/runner.py", "if self._edited(name, file, locks[name]):", "if False:", RUNS),
     Mutant("runs/runner.py", "if not blocking and lock is not None:", "if lock is not None:", RUNS),
     Mutant("runs/runner.py", "failed=watch.failed,", "failed=0,", "runs/pipeline cli/test_provider.py"),
@@ -134,7 +134,7 @@ MUTANTS = (
 
 @contextmanager
 def repository() -> Iterator[Path]:
-    """A copy in which files may be changed."""
+    """Yield a copy of the repository whose files can be changed."""
     with tempfile.TemporaryDirectory() as folder:
         yield shutil.copytree(ROOT, Path(folder) / "raggs", symlinks=True, ignore=LEFT_OUT)
 
@@ -148,11 +148,11 @@ def passed(root: Path, tests: str) -> bool:
 
 @contextmanager
 def applied(root: Path, mutant: Mutant) -> Iterator[None]:
-    """The repository with one line changed."""
+    """Change one line of the repository for the duration of the context."""
     path = root / "raggs" / mutant.file
     source = path.read_text(encoding="utf-8")
     if source.count(mutant.line) != 1:
-        raise SystemExit(f"{mutant.file} holds {mutant.line!r} {source.count(mutant.line)} times")
+        raise SystemExit(f"{mutant.file} contains {mutant.line!r} {source.count(mutant.line)} times")
     path.write_text(source.replace(mutant.line, mutant.changed), encoding="utf-8")
     try:
         yield
@@ -176,8 +176,8 @@ def main() -> None:
             with applied(root, mutant):
                 lives = passed(root, mutant.tests)
             survived += lives
-            told = "survived" if lives else "killed"
-            print(f"{told:8} {time.perf_counter() - began:5.0f} s  {mutant.file}: {mutant.line.strip()}", flush=True)
+            verdict = "survived" if lives else "killed"
+            print(f"{verdict:8} {time.perf_counter() - began:5.0f} s  {mutant.file}: {mutant.line.strip()}", flush=True)
     print(f"{len(chosen) - survived} of {len(chosen)} killed")
     raise SystemExit(survived > 0)
 

@@ -1,7 +1,7 @@
-"""What `parts.py` measures: for each part its work and a yardstick, made outside of the time that counts.
+"""The work and the reference of each part in `parts.py`. Preparation is not measured.
 
-A yardstick is the same work on half of the input, or the least that the standard library needs for the same text.
-Inputs are made up from fixed seeds; files go into an empty folder.
+A reference is the same work on half of the input, or what the standard library needs for the same text. Inputs are
+synthetic with fixed seeds. Files are written to an empty folder.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ Work = Callable[[], object]
 
 class Pair(NamedTuple):
     work: Work
-    yardstick: Work
+    reference: Work
 
 
 def grown(make: Callable[[int], Work], size: int, times: int = 2) -> Pair:
-    """The work on `times` the input, beside that on an input of `size`."""
+    """Return the work on `times` the input, with the work on an input of `size` as reference."""
     return Pair(make(times * size), make(size))
 
 
 def prose(count: int, words: int, seed: int = 1) -> list[str]:
-    """Texts of so many words, few of which make up most of them."""
+    """Return texts of this many words, in which few words are frequent."""
     rng = random.Random(seed)
     return [" ".join(f"w{int(rng.paretovariate(0.7))}" for _ in range(words)) for _ in range(count)]
 
@@ -64,7 +64,7 @@ def finding_words(texts: Sequence[str]) -> Work:
 
 
 def grading(words: int) -> Work:
-    """Fifty passages against an excerpt of a third of their length, by a judge that has seen none of them."""
+    """Grade fifty passages against an excerpt of a third of their length, with a new judge."""
     question = query(references=[{"text": prose(1, words // 3, seed=2)[0]}])
     passages = [passage(f"d{number}", text) for number, text in enumerate(prose(50, words))]
 
@@ -76,12 +76,12 @@ def grading(words: int) -> Work:
     return lambda: asyncio.run(work())
 
 
-def grading_beside_words() -> Pair:
+def grading_versus_words() -> Pair:
     return Pair(grading(200), finding_words(prose(50, 200)))
 
 
 def ordering(folder: Path) -> Pair:
-    """Noisy orders of five; the standard library's generator seeded with the same names, five draws and a sort."""
+    """Draw noisy orders of five. The reference seeds `random.Random` with the same names, draws and sorts."""
     who = judge("qrels", path=written(folder / "qrels.txt", "q1 0 d1 5"), beta=3.0)
     batches = [[passage(f"x{number + step}", "x") for step in range(5)] for number in range(200)]
     names = [f"q1 {' '.join(each.doc_id for each in batch)}" for batch in batches]
@@ -90,16 +90,16 @@ def ordering(folder: Path) -> Pair:
         for batch in batches:
             await who.order(query("q1"), batch)
 
-    def yardstick() -> None:
+    def reference() -> None:
         for name in names:
             draw = random.Random(name)
             sorted(draw.expovariate(1.0) for _ in range(5))
 
-    return Pair(lambda: asyncio.run(work()), yardstick)
+    return Pair(lambda: asyncio.run(work()), reference)
 
 
 def run_file(folder: Path, lines: int) -> Path:
-    """A run of a thousand hits a query."""
+    """Write a run with a thousand hits per query."""
     rows = (f"q{row // 1000} Q0 doc{row % 1000} {row % 1000} {30 - row % 1000 / 100} tag" for row in range(lines))
     return written(folder / f"{lines}.trec", *rows)
 
@@ -109,19 +109,19 @@ def reading(folder: Path, lines: int) -> Work:
     return lambda: sum(1 for _ in read_scored(path))
 
 
-def reading_beside_split(folder: Path) -> Pair:
+def reading_versus_split(folder: Path) -> Pair:
     path = run_file(folder, 20_000)
 
-    def yardstick() -> None:
+    def reference() -> None:
         with path.open(encoding="utf-8") as file:
             for line in file:
                 float(line.split()[4])
 
-    return Pair(reading(folder, 20_000), yardstick)
+    return Pair(reading(folder, 20_000), reference)
 
 
 def booking(folder: Path) -> Pair:
-    """An answer from the cache in the ledger; the same as a line of JSON of its own."""
+    """Count a cached answer in the ledger. The reference writes a line of JSON."""
     ledger = CallLedger(folder / "ledger.jsonl", "judge")
     account = ledger.account("q1")
     line = LedgerLine(time="2026-01-01T00:00:00Z", stage="judge", qid="q1", model="m", task="grade", outcome="cached")
@@ -130,7 +130,7 @@ def booking(folder: Path) -> Pair:
 
 
 def pool(count: int) -> list[str]:
-    """Passages of 200 words; three in ten repeat another but for their last three words."""
+    """Group passages of 200 words. Three in ten repeat another one except for the last three words."""
     copies = 3 * count // 10
     base = prose(count - copies, 200)
     return base + [text.rsplit(" ", 3)[0] + " x y z" for text in base[:copies]]
@@ -141,12 +141,12 @@ def grouping(count: int) -> Work:
     return lambda: group_duplicates(texts, 0.95)
 
 
-def grouping_beside_words() -> Pair:
+def grouping_versus_words() -> Pair:
     return Pair(grouping(100), finding_words(pool(100)))
 
 
 def searching(rows: int, asked: int = 8) -> Work:
-    """The ten nearest of vectors of 256 dimensions."""
+    """Search the ten nearest vectors of 256 dimensions."""
     vectors = np.random.default_rng(1).standard_normal((rows, 256), dtype=np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     ranks, queries = np.arange(rows, dtype=np.int32), vectors[:asked]
@@ -154,13 +154,13 @@ def searching(rows: int, asked: int = 8) -> Work:
 
 
 def searching_equals(rows: int) -> Work:
-    """Vectors that are all the same, so that each ties with the tenth."""
+    """Search equal vectors, which all tie with the tenth."""
     vectors = np.full((rows, 256), 1 / 16, dtype=np.float32)
     return lambda: search(vectors, np.arange(rows, dtype=np.int32), vectors[:8], 10)
 
 
-def searching_beside_itself(asked: int) -> Pair:
-    """For the ratio of the threads' times, which one work gives."""
+def searching_versus_itself(asked: int) -> Pair:
+    """Return the same search as work and reference, for the ratio of thread times."""
     work = searching(16_384, asked)
     return Pair(work, work)
 
@@ -176,18 +176,18 @@ def opening_store(folder: Path, count: int) -> Work:
     return lambda: PassageStore.open(path).close()
 
 
-def opening_beside_sqlite(folder: Path) -> Pair:
+def opening_versus_sqlite(folder: Path) -> Pair:
     path = store(folder, 2000)
 
-    def yardstick() -> None:
+    def reference() -> None:
         with closing(sqlite3.connect(path)) as connection:
             connection.execute("SELECT * FROM meta").fetchall()
 
-    return Pair(lambda: PassageStore.open(path).close(), yardstick)
+    return Pair(lambda: PassageStore.open(path).close(), reference)
 
 
 def opening_index(folder: Path) -> Pair:
-    """An index of BM25 that is there; its corpus as lines of JSON."""
+    """Open an existing BM25 index. The reference reads its corpus as lines of JSON."""
     path = store(folder, 2000)
     with PassageStore.open(path) as passages:
         rows = [json.dumps({"_id": each.doc_id, "text": each.text}) for each in passages]
@@ -196,12 +196,12 @@ def opening_index(folder: Path) -> Pair:
         with PassageStore.open(path) as passages:
             open_lexical(Cache(folder), passages, Parameters(k1=1.2, b=0.75, language="en"))
 
-    work()  # builds it
+    work()  # builds the index
     return Pair(work, lambda: [json.loads(row) for row in rows])
 
 
 def packing(unit: str, after: str = "") -> Pair:
-    """Paragraphs of a text that is one unit again and again."""
+    """Divide a text that repeats one unit into paragraphs."""
 
     def make(size: int) -> Work:
         source = unit * size + after
@@ -211,7 +211,7 @@ def packing(unit: str, after: str = "") -> Pair:
 
 
 def chunking(kind: str, unit: str) -> Pair:
-    """A text that is one unit again and again, cut by a chunker that counts characters."""
+    """Chunk a text that repeats one unit, with a chunker that counts characters."""
     adapter = chunkers.REGISTRY.load(kind)
     chunker = adapter(adapter.Config.model_validate({"type": kind, "unit": "characters"}))
 
@@ -222,19 +222,19 @@ def chunking(kind: str, unit: str) -> Pair:
     return grown(make, 50_000)
 
 
-def chunking_beside_words() -> Pair:
+def chunking_versus_words() -> Pair:
     text = "\n\n".join(". ".join(prose(4, 20, seed)) for seed in range(50))
     chunker = RecursiveChunker(RecursiveChunker.Config(size=800, unit="characters"))
     return Pair(lambda: list(chunker.chunk(Document(text))), finding_words([text]))
 
 
-def packing_beside_words() -> Pair:
+def packing_versus_words() -> Pair:
     text = "\n\n".join(". ".join(prose(4, 20, seed)) for seed in range(50))
     return Pair(lambda: pack_paragraphs(text), finding_words([text]))
 
 
-def cleaning_beside_words(accent: str, raw: bool = False) -> Pair:
-    """Hygiene of passages of 200 words and some lines, each with an accent, beside finding their words."""
+def cleaning_versus_words(accent: str, raw: bool = False) -> Pair:
+    """Clean passages of 200 words in several lines with accents. The reference finds their words."""
     texts = [text.replace(" w1 ", f" {accent}\n") for text in prose(50, 200)]
     texts = [unicodedata.normalize("NFD", text) for text in texts] if raw else texts
     return Pair(lambda: [clean_passage(text) for text in texts], finding_words(texts))

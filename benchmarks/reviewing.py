@@ -1,11 +1,12 @@
-"""How long a reviewer waits for the next passage, and what the page's server keeps in memory.
+"""Measure the latency of the next passage in `raggs review serve`, and the memory of the server.
 
     python benchmarks/reviewing.py [--items 50000] [--grades 300] [--reviewed 0] [--decide] [--check]
 
-A server of its own process is asked over HTTP as the page asks it; each grade is on the disk before its answer comes.
-`--reviewed` lets so many items be graded before the server starts. With `--decide` a judge has graded all of them, four
-times in five otherwise than people, and somebody opens Decide while the grades are given. Prints one line of Markdown.
-`--check` fails if the first opening of Decide takes longer than the server's start, which also reads the run once.
+The server runs in a separate process and gets the requests of the page over HTTP. Each grade is on disk before the
+server answers. With `--reviewed`, this many items have grades before the server starts. With `--decide`, a judge has
+graded all of them, four in five differently from the annotator, and Decide is opened while grades arrive. The program
+prints one row of Markdown. `--check` fails if the first opening of Decide takes longer than the start of the server,
+which also reads the run once.
 """
 
 from __future__ import annotations
@@ -47,15 +48,15 @@ def main() -> None:
         if asked.decide:
             compare(run, asked.items // 50)
         begin = time.perf_counter()
-        with serving(run) as (address, process), ThreadPoolExecutor(1) as beside:
+        with serving(run) as (address, process), ThreadPoolExecutor(1) as executor:
             start = time.perf_counter() - begin
-            decided = beside.submit(decide, address) if asked.decide else None
+            decided = executor.submit(decide, address) if asked.decide else None
             waits = grade(address, asked.grades)
             opened, weighed = (0.0, 0.0) if decided is None else decided.result()
             memory = peak(process.pid)
     print(
-        "| items | graded before | start s | next item, median ms | 99 % ms | most ms "
-        "| Decide s | weighed s | memory MiB |"
+        "| items | graded before | start, s | next item, median ms | 99th percentile, ms | maximum, ms "
+        "| Decide, s | label impact, s | memory, MiB |"
     )
     print("|---|---|---|---|---|---|---|---|---|")
     worst = quantiles(waits, n=100)[-1]
@@ -83,7 +84,7 @@ def fill(run: Path, folder: Path, count: int) -> None:
 
 
 def compare(run: Path, questions: int) -> None:
-    """Grades of a judge, and two systems that rank each pool in their own way."""
+    """Write grades of a judge, and two systems that rank each pool differently."""
     judge_run(run, lambda record: record.rank % 5 + 1)
     lists = [
         RetrieveRecord(qid=f"q{query:05}", retriever=name, rank=rank + 1, doc_id=f"d{query}-{doc}", score=50.0 - rank)
@@ -95,34 +96,34 @@ def compare(run: Path, questions: int) -> None:
 
 
 def decide(address: str) -> tuple[float, float]:
-    """Seconds until the first difference is shown to somebody, and until the differences are weighed."""
+    """Return the seconds until the first difference is shown, and until the label impact is computed."""
     begin = time.perf_counter()
     visitor = Visitor(address, timeout=120)
-    told = visitor.post("/api/differences", who="cy", tab="t")
+    answer = visitor.post("/api/differences", who="cy", tab="t")
     opened = time.perf_counter() - begin
-    while told["weighing"]:
+    while answer["weighing"]:
         time.sleep(2)
-        told = visitor.post("/api/differences", who="cy", tab="t")
-    if not told["impact"]:
-        raise SystemExit(f"nothing was weighed: {told['told']}")
+        answer = visitor.post("/api/differences", who="cy", tab="t")
+    if not answer["impact"]:
+        raise SystemExit(f"no label impact was computed: {answer['told']}")
     return opened, time.perf_counter() - begin
 
 
 def grade(address: str, count: int) -> list[float]:
-    """Milliseconds from sending a grade to having the next item."""
+    """Return the milliseconds from each grade to the next item."""
     visitor, waits = Visitor(address), list[float]()
     ahead = visitor.post("/api/next", who="ada", tab="t")["ahead"]
     for number in range(count):
         begin = time.perf_counter()
-        told = visitor.post("/api/grade", who="ada", tab="t", item=ahead[0]["item"], grade=3, seconds=number / 1000)
+        answer = visitor.post("/api/grade", who="ada", tab="t", item=ahead[0]["item"], grade=3, seconds=number / 1000)
         waits.append(1000 * (time.perf_counter() - begin))
-        ahead = told["ahead"]
+        ahead = answer["ahead"]
         time.sleep(0.03)
     return waits
 
 
 def peak(pid: int) -> float:
-    """The most memory that a process has held, in MiB."""
+    """Return the peak memory of a process in MiB."""
     text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
     return next(int(line.split()[1]) for line in text.splitlines() if line.startswith("VmHWM")) / 1024
 

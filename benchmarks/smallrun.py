@@ -1,6 +1,6 @@
-"""A run of made-up texts for the benchmarks that count calls: pools of `POOL` passages, of which none is pruned.
+"""A run of synthetic texts for benchmarks that count calls, with pools of `POOL` passages that are not pruned.
 
-What a benchmark varies it gives as sections of the configuration; the rest is the same for all.
+A benchmark passes the sections of the configuration that it varies.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ import json
 import random
 from pathlib import Path
 
-POOL = 20  # passages of a query
+POOL = 20  # passages per query
 MODEL = "openai/bench"
 
 
 def texts(count: int, words: int, seed: int) -> list[str]:
-    """Texts of made-up words, and English ones between them.
+    """Return texts of synthetic and some English words.
 
-    Without these the trained identifier of languages would be asked, whose model takes half a second to load.
+    Without English words, raggs would load its language model, which takes half a second.
     """
     known = [f"w{number}" for number in range(400)] + 20 * ["what", "is", "the", "use", "of"]
     draw = random.Random(seed)
@@ -24,7 +24,7 @@ def texts(count: int, words: int, seed: int) -> list[str]:
 
 
 def lay_out(folder: Path, corpus: list[str], questions: list[str], **sections: object) -> Path:
-    """The configuration's path, with its inputs beside it; `sections` take the place of these."""
+    """Write the inputs and a configuration, in which `sections` replace the defaults. Return its path."""
     for file, rows in (("corpus.jsonl", corpus), ("queries.jsonl", questions)):
         lines = (json.dumps({"_id": f"{file[0]}{at:03}", "text": text}) + "\n" for at, text in enumerate(rows))
         (folder / file).write_text("".join(lines))

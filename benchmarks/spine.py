@@ -1,4 +1,4 @@
-"""What the pipeline costs where no judge is asked: start, a rerun with nothing to do, memory.
+"""Measure raggs without a model: start, a rerun without changes, memory.
 
 python benchmarks/spine.py            1,000 queries, about two minutes
 python benchmarks/spine.py --queries 200
@@ -21,7 +21,7 @@ REPEATS = 5
 
 
 def clock(*command: str, repeats: int = REPEATS) -> float:
-    """Median seconds of a command."""
+    """Return the median seconds of a command."""
     times = []
     for _ in range(repeats):
         began = time.perf_counter()
@@ -31,7 +31,7 @@ def clock(*command: str, repeats: int = REPEATS) -> float:
 
 
 def make(folder: Path, queries: int, passages: int) -> Path:
-    """A project of made-up words with a simulated judge."""
+    """Write a project of synthetic words with a simulated judge."""
     words = [f"w{number}" for number in range(2000)]
     draw = random.Random(1)
     with (folder / "corpus.jsonl").open("w") as file:
@@ -71,7 +71,7 @@ def main() -> None:
         print(f"peak memory             {peak:6.0f} MiB")
         size = sum(path.stat().st_size for path in (Path(name) / "runs" / "spine").glob("*.jsonl")) / 1e6
         print(f"artifacts               {size:6.1f} MB")
-        print(f"rerun, nothing to do    {clock(*run) - start:6.3f} s beyond the interpreter")
+        print(f"rerun, nothing to do    {clock(*run) - start:6.3f} s without the interpreter")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""How near the paid stages come to what a provider allows: wall clock and processor time of `raggs run`.
+"""Compare elapsed time and processor time of `raggs run` with the limits of a provider.
 
-A server of fixed latency answers in a process of its own; `raggs run --only judge` (and `--only rank`) asks it through
-the command line's whole path. Ideal is calls * latency / concurrency; the aim is 1.05 of it and a second, and at most
-6 ms of processor time a call, start and imports included.
+A server with fixed latency runs in a separate process. `raggs run --only judge` (and `--only rank`) calls it. The
+ideal time is calls * latency / concurrency. The targets are at most 1.05 times that plus one second, and at most 6 ms
+of processor time per call, including start and imports.
 
-python benchmarks/throughput.py            2,000 calls at concurrency 64 and 0.5 s, about a minute
-python benchmarks/throughput.py --quick    400 calls
-python benchmarks/throughput.py --bare     the same calls by litellm alone, for comparison
+    python benchmarks/throughput.py            2,000 calls at concurrency 64 and 0.5 s, about a minute
+    python benchmarks/throughput.py --quick    400 calls
+    python benchmarks/throughput.py --bare     the same calls with litellm only, for comparison
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from smallrun import MODEL, POOL, lay_out, texts
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-BATCHES = 20  # judged by the rank stage, of each query
+BATCHES = 20  # ranking calls per query
 SLACK, START_S, CPU_MS = 1.05, 1.0, 6.0
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One run: what was asked, and what it took."""
+    """Calls and times of one run."""
 
     what: str
     calls: int
@@ -45,16 +45,16 @@ class Measured:
     def line(self, latency: float, concurrency: int) -> str:
         ideal = self.calls * latency / concurrency
         allowed, cpu = SLACK * ideal + START_S, 1000 * self.cpu_s / self.calls
-        kept = "kept" if self.wall_s <= allowed and cpu <= CPU_MS else "MISSED"
+        verdict = "pass" if self.wall_s <= allowed and cpu <= CPU_MS else "FAIL"
         return (
             f"{self.what:<8} {self.calls:>6,} {self.wall_s:>8.2f} {self.command_s:>9.2f} {ideal:>8.2f} "
-            f"{self.wall_s / ideal:>6.3f} {allowed:>8.2f} {cpu:>9.2f}  {kept}"
+            f"{self.wall_s / ideal:>6.3f} {allowed:>8.2f} {cpu:>9.2f}  {verdict}"
         )
 
 
 @contextmanager
 def server(latency: float) -> Iterator[str]:
-    """The address of a server in a process of its own."""
+    """Yield the address of a server in a separate process."""
     command = [sys.executable, __file__, "--serve", str(latency)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -64,7 +64,7 @@ def server(latency: float) -> Iterator[str]:
 
 
 def serve(latency: float) -> None:
-    """Answer until standard input ends."""
+    """Run the server until standard input ends."""
     from support.llm_server import LLMServer
 
     with LLMServer(delay_s=latency) as running:
@@ -73,7 +73,7 @@ def serve(latency: float) -> None:
 
 
 def make(folder: Path, queries: int, concurrency: int, url: str) -> Path:
-    """A project whose every query asks all of its calls."""
+    """Write a project in which each query makes all its calls."""
     return lay_out(
         folder,
         texts(400, 120, 1),
@@ -85,25 +85,25 @@ def make(folder: Path, queries: int, concurrency: int, url: str) -> Path:
 
 
 def raggs(config: Path, *arguments: str) -> tuple[dict, float, float]:
-    """What `raggs run` tells, its seconds and its processor seconds."""
+    """Return the JSON output of `raggs run`, its elapsed seconds and its processor seconds."""
     command = [sys.executable, "-m", "raggs", "run", "--config", str(config), "--json", *arguments]
     began = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.PIPE)
-    told = process.stdout.read()
+    output = process.stdout.read()
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise SystemExit(f"raggs run ended with {process.returncode}")
-    return json.loads(told), time.perf_counter() - began, used.ru_utime + used.ru_stime
+    return json.loads(output), time.perf_counter() - began, used.ru_utime + used.ru_stime
 
 
 def stage(config: Path, name: str) -> Measured:
-    told, command_s, cpu_s = raggs(config, "--only", name)
-    return Measured(name, told["stages"][name]["cost"]["calls"], told["seconds"], command_s, cpu_s)
+    output, command_s, cpu_s = raggs(config, "--only", name)
+    return Measured(name, output["stages"][name]["cost"]["calls"], output["seconds"], command_s, cpu_s)
 
 
 async def bare(url: str, calls: int, concurrency: int) -> Measured:
-    """The same number of calls by litellm and nothing else, its import not counted."""
+    """Make the same number of calls with litellm only. Its import is not counted."""
     from raggs.llm.providers import library
 
     litellm, gate = library(), asyncio.Semaphore(concurrency)
@@ -121,9 +121,9 @@ async def bare(url: str, calls: int, concurrency: int) -> Measured:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--calls", type=int, default=2000, help="of the judge stage")
+    parser.add_argument("--calls", type=int, default=2000, help="calls of the judge stage")
     parser.add_argument("--concurrency", type=int, default=64)
-    parser.add_argument("--latency", type=float, default=0.5, help="seconds")
+    parser.add_argument("--latency", type=float, default=0.5, help="latency of the server in seconds")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--bare", action="store_true")
     parser.add_argument("--serve", type=float, help=argparse.SUPPRESS)
@@ -135,7 +135,7 @@ def main(arguments: list[str] | None = None) -> None:
     calls = 400 if options.quick else options.calls
     load, cores = os.getloadavg()[0], os.cpu_count()
     print(f"load {load:.1f} on {cores} cores; concurrency {options.concurrency}, latency {options.latency} s")
-    print("stage     calls   wall s command s  ideal s  ratio  allowed    CPU ms")
+    print("stage     calls elapsed s command s  ideal s  ratio  allowed    CPU ms")
     with tempfile.TemporaryDirectory() as folder, server(options.latency) as url:
         config = make(Path(folder), calls // POOL, options.concurrency, url)
         raggs(config, "--to", "merge")

@@ -260,9 +260,9 @@ def test_deeper_walks_judge_more_and_miss_less(tmp_path, capsys):
 
 def test_throughput_says_whether_both_aims_are_kept(tmp_path):
     kept = throughput.Measured("judge", 2000, wall_s=17.4, command_s=19.0, cpu_s=11.9)
-    assert kept.line(0.5, 64).endswith("kept")
+    assert kept.line(0.5, 64).endswith("pass")
     for missed in (replace(kept, wall_s=17.5), replace(kept, cpu_s=12.1)):
-        assert missed.line(0.5, 64).endswith("MISSED")
+        assert missed.line(0.5, 64).endswith("FAIL")
     config = load_config(throughput.make(tmp_path, 3, 8, "http://localhost:1/v1")).run
     assert (config.llm.concurrency, config.llm.requests_per_minute) == (8, None)
 
@@ -295,7 +295,7 @@ def test_the_drawing_of_a_linear_law_has_its_points_on_the_dashed_line():
 
 
 @pytest.mark.nightly(keep=5)
-@pytest.mark.parametrize("part", parts.PARTS, ids=lambda part: f"{part.name}, {part.beside}")
+@pytest.mark.parametrize("part", parts.PARTS, ids=lambda part: f"{part.name}, {part.reference}")
 def test_every_part_does_its_work_and_its_yardsticks(part, tmp_path):
     for work in part.pair(tmp_path):
         work()
@@ -310,11 +310,11 @@ def test_a_part_above_its_limit_is_told_why_and_ends_the_command_with_one(capsys
     assert parts.main(["good", "--repeats", "3"], table) == 0
     assert parts.main(["bad", "--repeats", "3"], table) == 1
     _, good, _, bad = (line.split() for line in capsys.readouterr().out.splitlines())
-    assert good == ["good", "part", "half", "1.20", "2.0", "kept"]
-    assert bad == ["bad", "part", "half", "2.50", "2.0", "MISSED:", "it", "must"]
+    assert good == ["good", "part", "half", "1.20", "2.0", "pass"]
+    assert bad == ["bad", "part", "half", "2.50", "2.0", "FAIL:", "it", "must"]
     with pytest.raises(SystemExit):
         parts.main(["ugly"], table)
-    assert "there are good part; bad part" in capsys.readouterr().err
+    assert "the parts are good part; bad part" in capsys.readouterr().err
 
 
 @pytest.mark.nightly
