@@ -310,14 +310,14 @@ class LLM:
         parameters: Mapping[str, object],
         account: LedgerAccount,
     ) -> Exchange[T]:
-        """Return the answer. If another run makes the same request, wait for it, and use its answer in direct calls."""
+        """Return the answer. If another run makes the same request in a direct call, wait for it and use its answer."""
         from raggs.llm.cache import claim_keys
         from raggs.llm.conversation import Exchange, converse
 
         self._caller.budget.check_open()
         batched = self._batches(request)
         async with claim_keys(self._claims, [key], batched=batched is not None):
-            if batched is None and (recalled := self._recall(key, request, account)) is not None:
+            if (recalled := self._recall(key, request, account)) is not None:
                 return Exchange(recalled, Spending())
             asked, repairs = batched or self._caller, self.settings.max_repairs
             keep = partial(self._keep, key, request.model)

@@ -618,6 +618,24 @@ def test_what_another_run_asks_by_a_batch_is_not_asked_directly(bench):
         assert b.server.count == len(TEXTS)
 
 
+def test_a_batch_leaves_out_what_another_run_gets_by_direct_calls_meanwhile(bench):
+    with bench(delay_s=0.3) as b:
+
+        async def work(direct: LLM, patient: LLM):
+            first = asyncio.ensure_future(ask(direct, TEXTS[:2]))
+            await asyncio.sleep(0.1)  # the direct calls hold their claims now
+            second = await ask(patient, TEXTS[:3])
+            await asyncio.gather(direct.close(), patient.close())
+            return await first, second
+
+        direct, patient = b.llm(timeout_s=20), batching(b)
+        first, second = asyncio.run(work(direct, patient))
+        assert values(first) == truth(TEXTS[:2])
+        assert values(second) == truth(TEXTS[:3])
+        assert [len(keys) for keys in b.server.batches.submitted] == [1]
+        assert (direct.spent.calls, patient.spent.calls, patient.spent.cached) == (2, 1, 2)
+
+
 def test_what_a_killed_run_has_sent_in_a_batch_is_fetched_or_given_up_by_its_user(bench):
     async def killed(llm):
         asking = asyncio.ensure_future(ask(llm))
