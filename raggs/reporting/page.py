@@ -117,7 +117,7 @@ class SheetPacking:
         below = [places[doc_id] for doc_id in row.below if doc_id in places]
         return [
             self._number(row),
-            row.grade or 0,
+            0 if row.grade is None else row.grade + 1,
             self._name(row.by),
             *of_rank,
             twin,

@@ -330,18 +330,52 @@ def test_a_query_opens_with_the_chosen_system_and_its_best_and_worst_ones_can_be
     names = found.locator("#losses-system option").all_inner_texts()
     for name in names:
         found.locator("#losses-system").select_option(label=name)
-        found.locator("#losses-table tbody a").first.click()
-        found.locator("#questions-one").wait_for()
+        link = found.locator("#losses-table tbody a").first
+        link.click()
+        window.told("#questions-id", link.inner_text())
+        found.wait_for_function(
+            "name => document.querySelector('#questions-compare').innerText.includes(name)", arg=name
+        )
         chosen = found.locator("#questions-compare select")
         assert name in [chosen.nth(place).input_value() for place in (0, 1)]
     compare = found.get_by_role("button", name="Compare these two")
-    while not compare.is_visible():
-        found.locator("#questions-next").click(timeout=2_000)
+    for qid in found.locator("#questions-table tbody a").all_inner_texts():
+        found.evaluate("qid => { location.hash = 'question=' + qid; }", qid)
+        window.told("#questions-id", qid)
+        if compare.is_visible():
+            break
     said = compare.locator("xpath=..").inner_text()
     compare.click()
     best, worst = (chosen.nth(place).input_value() for place in (0, 1))
     assert f"Highest score on this query: {best} (" in said and f"Lowest: {worst} (" in said
     assert found.locator("#questions-compare .say").inner_text().startswith(f"{best} scores ")
+    assert window.unharmed(), window.complaints
+    window.context.close()
+
+
+def test_labels_on_another_scale_keep_their_grades(browser: Any, tmp_path: Path) -> None:
+    labels = "".join(f"q{n} 0 good{n} 1\nq{n} 0 poor{n} 0\n" for n in range(3))
+    (tmp_path / "labels.trec").write_text(labels)
+    (tmp_path / "run.trec").write_text(
+        "".join(
+            f"q{n} Q0 {doc}{n} 1 {score} s\n" for n in range(3) for doc, score in (("new", 3), ("poor", 2), ("good", 1))
+        )
+    )
+    out = write_report_page(
+        ReportRequest(tmp_path / "labels.trec", (str(tmp_path / "run.trec"),), out=tmp_path / "report.html")
+    )
+    window = Window(browser, f"{out.as_uri()}#question=q1", offline=True)
+    found = window.page
+    grades = found.locator("#questions-compare .columns > div").first.locator(".sheet-grade").all_inner_texts()
+    assert grades == ["·", "0", "1"]
+    strip = found.locator("#questions-sheet .sheet-strip .sheet-grade")
+    assert strip.evaluate_all("all => all.map((each) => each.textContent)") == ["·", "0", "1"]
+    head = found.locator("#questions-table th").all_inner_texts()
+    row = found.locator("#questions-table tbody tr").first.locator("td").all_inner_texts()
+    assert row[head.index("relevant")] == "1"
+    assert "relevant (grade 1 or more)" in found.inner_text("#golden") and "grade 2" not in found.inner_text(
+        "#golden .key"
+    )
     assert window.unharmed(), window.complaints
     window.context.close()
 

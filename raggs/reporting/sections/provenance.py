@@ -263,7 +263,7 @@ class GoldenSection(ReportSection):
             agreement = (replace(document.scores, title="Is the judge valid?"), *tables)
         if not found and not agreement:
             return None
-        mix = _mix(labels) if labels else ()
+        mix = _mix(labels, unused=facts.run is not None) if labels else ()
         scale = None if judgments is None else judgments.qrels.scale
         shades = {} if labels is None or scale is None else _shades(labels, scale.low, scale.high)
         relevant = None if scale is None else scale.relevant
@@ -318,19 +318,25 @@ def _headline(labels: LabelMix, relevant: int) -> str:
     total = sum(labels.grades.values())
     if not total or not labels.queries:
         return f"{plural(labels.queries, 'query')} without labels."
-    named = " or ".join(str(grade) for grade in sorted(labels.grades) if grade >= relevant)
+    highest = max(labels.grades)
+    named = f"{relevant} or {highest}" if highest == relevant + 1 else f"grade {relevant} or more"
     share = sum(count for grade, count in labels.grades.items() if grade >= relevant) / total
     each = f"{total / labels.queries:,.0f} labels each"
     about = "" if total % labels.queries == 0 else " on average"
     return f"{plural(labels.queries, 'query')} with {each}{about}; {share:.0%} of labels are relevant ({named})."
 
 
-def _mix(labels: LabelMix) -> tuple[BarSegment, ...]:
-    """Return the shares of the grades, best first."""
+def _mix(labels: LabelMix, *, unused: bool) -> tuple[BarSegment, ...]:
+    """Return the shares of the grades, best first; without `unused`, from the best grade that a label has."""
     total = sum(labels.grades.values())
     if not total:
         return ()
-    found = [(f"grade {grade}", float(n), f"{n:,} ({n / total:.0%})") for grade, n in labels.grades.items()]
+    best = max(grade for grade, n in labels.grades.items() if n)
+    found = [
+        (f"grade {grade}", float(n), f"{n:,} ({n / total:.0%})")
+        for grade, n in labels.grades.items()
+        if unused or grade <= best
+    ]
     return stacked(found[:SHADES], float(total))
 
 

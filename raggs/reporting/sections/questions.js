@@ -5,7 +5,7 @@
   const { make, plain } = raggs;
   const find = (name) => document.getElementById('questions-' + name);
   const [search, language, kind, system, least, count, one, unknown, help] = ['find', 'language', 'kind', 'system', 'least', 'count', 'one', 'unknown', 'help'].map(find);
-  const RELEVANT = 4;
+  const [lowest, highest] = part.scale;
   const rows = part.lines.map((line, at) => ({ ...line, at, words: plain(line.id + ' ' + line.text) }));
   const places = new Map(rows.map((row) => [row.id, row.at]));
   const [some, losses, ranked] = [part.systems.length > 1, rows.some((row) => row.losses.some((each) => each !== null)), rows.some((row) => row.doubt !== null)];
@@ -24,7 +24,7 @@
     ...(losses ? [{ title: some ? 'largest loss' : 'loss', figure: true, value: lost, draw: (row) => make('span', {}, raggs.number(lost(row)), ...(some && lost(row) ? [make('small', { className: 'whose', textContent: part.systems[worst(row)] })] : [])) }] : []),
     ...(some ? [{ title: 'best − worst', figure: true, value: spread, draw: (row) => raggs.number(spread(row)) }] : []),
     ...(ranked ? [{ title: 'inversions', figure: true, minor: true, value: (row) => row.doubt, draw: (row) => raggs.number(row.doubt, 1) }] : []),
-    { title: 'grade 4 or 5', figure: true, minor: true, value: (row) => row.good, draw: (row) => raggs.number(row.good, 0) },
+    { title: 'relevant', figure: true, minor: true, value: (row) => row.good, draw: (row) => raggs.number(row.good, 0) },
     { title: 'pool', figure: true, minor: true, value: (row) => row.pool, draw: (row) => String(row.pool) },
   ];
 
@@ -65,10 +65,11 @@
   /* --- one query: the numbers of its packed sheet become what `sheets.draw` takes --- */
   function unpack(line) {
     const [rewrite, answer, facts, top, stopped, pool, packed, lists] = JSON.parse(part.sheets[line.at]);
-    const made = packed.map(([number, grade = 0, by = 0, rank = 0, low, high, sure, locked = 0, score = 0, sigma = 0, twin = 0, said = '', cut = '', words = [], below = [], votes = '']) => {
+    const made = packed.map(([number, given = 0, by = 0, rank = 0, low, high, sure, locked = 0, score = 0, sigma = 0, twin = 0, said = '', cut = '', words = [], below = [], votes = '']) => {
       const [id, title, where, text, more] = part.passages[number];
       const place = rank ? { rank, low, high, sure: sure < 0 ? null : sure, locked: Boolean(locked), score, sigma } : { pooled: low || null };
-      return { id, title, where, text, more, grade: grade || null, by: part.names[by], ...place, twin: twin ? part.passages[twin - 1][0] : null, said, votes, cut, below: below.map((place) => part.passages[packed[place][0]][0]), words: words.map(([who, given, note, decided]) => ({ who, grade: given || null, note, decided: Boolean(decided) })) };
+      const grade = given ? given - 1 : null, shade = given ? 1 + Math.round(4 * (grade - lowest) / (highest - lowest)) : null;
+      return { id, title, where, text, more, grade, shade, by: part.names[by], ...place, twin: twin ? part.passages[twin - 1][0] : null, said, votes, cut, below: below.map((place) => part.passages[packed[place][0]][0]), words: words.map(([who, given, note, decided]) => ({ who, grade: given || null, note, decided: Boolean(decided) })) };
     });
     const hits = (each) => each.map((hit) => (hit < 0 ? part.passages[-1 - hit][0] : hit));
     return { id: line.id, text: line.text, rewrite, language: line.language, kind: line.kind, answer, facts, top, doubt: line.doubt, stopped: part.names[stopped], pool, rows: made, lists: lists.map(([name, found, each]) => ({ system: part.names[name], found, hits: hits(each) })) };
@@ -82,10 +83,10 @@
     const body = make('tbody', {}, values, ...(known(line.losses).length ? [below] : []));
     return make('div', { className: 'wide scored', tabIndex: 0, attributes: { role: 'region', 'aria-label': 'Scores of this query' } }, make('table', {}, make('thead', {}, names), body));
   }
-  const grade = (value) => make('span', {}, make('span', { className: 'unseen', textContent: value ? 'grade ' : 'no ' }), make('span', { className: 'sheet-grade sheet-g' + (value ?? 0), textContent: value ?? '·' }), ...(value ? [] : [make('span', { className: 'unseen', textContent: ' grade' })]));
+  const grade = ({ grade: value, shade }) => make('span', {}, make('span', { className: 'unseen', textContent: value === null ? 'no ' : 'grade ' }), make('span', { className: 'sheet-grade sheet-g' + (shade ?? 0), textContent: value ?? '·' }), ...(value !== null ? [] : [make('span', { className: 'unseen', textContent: ' grade' })]));
   function passage(row, rank, terms, ...notes) {
     const title = make('span', { className: 'title' }, make('bdi', {}, ...marked(row.title || row.id, terms)), make('small', {}, ...(row.title ? [make('bdi', { textContent: row.id }), ' '] : []), ...notes));
-    const box = make('details', {}, make('summary', {}, make('span', { className: 'rank', textContent: rank }), grade(row.grade), title));
+    const box = make('details', {}, make('summary', {}, make('span', { className: 'rank', textContent: rank }), grade(row), title));
     box.addEventListener('toggle', () => {
       if (box.children.length > 1) return;
       box.append(make('div', { className: 'passage', dir: 'auto' }, ...(row.text ? marked(row.text, terms) : ['No text in this file.']), ...(row.more ? [make('small', { textContent: '… ' + raggs.whole(row.more) + ' more characters' })] : [])));
@@ -137,17 +138,17 @@
       const facts = at < 0 ? [] : [part.measure + ' ' + raggs.number(line.scores[at]), ...(line.losses[at] ? [raggs.number(line.losses[at]) + ' lost'] : [])];
       const item = (hit, rank) => {
         const row = of(hit), alone = other && !other.ids.includes(row.id);
-        return passage(row, rank + 1, terms, ...(alone ? [make('span', { className: row.grade >= RELEVANT ? 'chip' : 'note', textContent: 'only ' + name })] : []));
+        return passage(row, rank + 1, terms, ...(alone ? [make('span', { className: row.grade >= part.relevant ? 'chip' : 'note', textContent: 'only ' + name })] : []));
       };
       return make('div', {}, head(place), make('p', { className: 'soft', textContent: facts.join(' · ') || '\u00a0' }), make('ol', {}, ...mine.hits.map(item)), ...(mine.hits.length ? [] : [make('p', { className: 'soft', textContent: 'No passage was returned.' })]));
     });
     const order = sheet.rows.filter((row) => row.rank).sort((one, other) => one.rank - other.rank);
-    const best = (order.length ? order : sheet.rows.filter((row) => row.grade).sort((one, other) => other.grade - one.grade)).slice(0, Math.max(sheet.top, 10));
+    const best = (order.length ? order : sheet.rows.filter((row) => row.grade !== null).sort((one, other) => other.grade - one.grade)).slice(0, Math.max(sheet.top, 10));
     const at = (name, id) => { const place = lists.get(name).ids.indexOf(id); return name + '\u00a0' + (place < 0 ? '–' : place + 1); };
     const where = (row) => {
       const missed = two.every((name) => !lists.get(name).ids.includes(row.id));
       const textContent = missed ? (two.length > 1 ? 'in neither list' : 'not in the list') + ' (first ' + part.depth + ')' : two.map((name) => at(name, row.id)).join(', ');
-      return make('span', { className: missed && row.grade >= RELEVANT ? 'chip doubt' : 'note', textContent });
+      return make('span', { className: missed && row.grade >= part.relevant ? 'chip doubt' : 'note', textContent });
     };
     const ideal = best.map((row, place) => passage(row, row.rank ?? place + 1, terms, ...(two.length ? [where(row)] : [])));
     const title = order.length ? 'Golden order' : 'Best grades';
@@ -161,7 +162,7 @@
     });
     choose();
     const only = two.length > 1 ? [make('p', { className: 'soft', textContent: 'Each list has the first ' + part.depth + ' passages of a system. “Only ' + two[0] + '”: the passage is not in the list of ' + two[1] + '.' })] : [];
-    return make('div', {}, make('p', { className: 'say', textContent: verdict(line, two) }), ...extremes(line, two, redraw), make('p', { className: 'soft', textContent: 'Select a passage to read it. Boxes: grades, 5 is best' + (part.texts ? '; words of the query are highlighted.' : '.') }), make('div', { className: 'switch', attributes: { role: 'group', 'aria-label': 'Shown list' } }, ...buttons), make('div', { className: 'columns' }, ...all), ...only);
+    return make('div', {}, make('p', { className: 'say', textContent: verdict(line, two) }), ...extremes(line, two, redraw), make('p', { className: 'soft', textContent: 'Select a passage to read it. Boxes: grades; higher is better; · has no grade.' + (line.text ? ' Words of the query are highlighted.' : '') }), make('div', { className: 'switch', attributes: { role: 'group', 'aria-label': 'Shown list' } }, ...buttons), make('div', { className: 'columns' }, ...all), ...only);
   }
 
   function step() {

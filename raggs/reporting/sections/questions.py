@@ -17,7 +17,7 @@ from raggs.base.types import Number
 from raggs.evaluation.analyses.losses import Waterfall
 from raggs.evaluation.models import EvalReport, ReportPart
 from raggs.golden.views import QuestionSheet, QuestionView, kind_of, sheet_of
-from raggs.parts.file_shapes import RELEVANT
+from raggs.metrics.columns import GOLDEN_HIGH, GradeScale
 from raggs.reporting.base import ReportFacts, ReportSection, deciding_comparisons
 from raggs.reporting.page import SheetPacking, compact
 
@@ -35,7 +35,7 @@ class QuestionTableRow(ReportPart):
         scores: score of each system on the metric; null if undefined.
         losses: points lost by each system; null if unknown.
         doubt: expected inversions in the top; null without ranking.
-        good: passages with grade 4 or 5; null if none has a grade.
+        good: number of relevant passages; null if none has a grade.
     """
 
     id: str
@@ -74,6 +74,8 @@ class QuestionsPart(ReportPart):
     sheets: tuple[str, ...]
     depth: int
     texts: bool
+    scale: tuple[int, int] = Field(description="lowest and highest grade")
+    relevant: int = Field(description="lowest relevant grade")
 
 
 class QuestionsSection(ReportSection):
@@ -90,9 +92,10 @@ class QuestionsSection(ReportSection):
         depth = SHALLOW if asked * len(scores.systems) > MAX_FULL_DEPTH_LISTS else DEEP
         packing, lines, sheets = SheetPacking(texts=facts.texts), list[QuestionTableRow](), list[str]()
         languages = set[str]()
+        scale = GradeScale.of(1, GOLDEN_HIGH) if facts.judgments is None else facts.judgments.qrels.scale
         for view in facts.views(depth):
             sheet = sheet_of(view, facts.golden.top, depth=depth)
-            lines.append(scores.line(view, sheet))
+            lines.append(scores.line(view, sheet, scale.relevant))
             sheets.append(packing.pack(sheet))
             languages.add(view.language)
         if not lines:
@@ -110,6 +113,8 @@ class QuestionsSection(ReportSection):
             sheets=tuple(sheets),
             depth=depth,
             texts=facts.texts,
+            scale=(scale.low, scale.high),
+            relevant=scale.relevant,
         )
 
     @classmethod
@@ -132,7 +137,7 @@ class _Scores:
         found = {each.system: each.part.by_query for each in Waterfall().found(report)} if report else {}
         self._losses: Sequence[Mapping[str, tuple[float, ...]]] = [found.get(name, {}) for name in self.systems]
 
-    def line(self, view: QuestionView, sheet: QuestionSheet) -> QuestionTableRow:
+    def line(self, view: QuestionView, sheet: QuestionSheet, relevant: int) -> QuestionTableRow:
         """Return the table row of a query."""
         losses = [each.get(view.qid) for each in self._losses]
         return QuestionTableRow(
@@ -141,7 +146,7 @@ class _Scores:
             language=view.language,
             kind=kind_of(view.metadata),
             pool=len(view.passages),
-            good=_count_relevant(view),
+            good=_count_relevant(view, relevant),
             doubt=sheet.doubt,
             scores=tuple(_round_or_none(each.get(view.qid)) for each in self._values),
             losses=tuple(None if each is None else compact(sum(each), VALUE_DIGITS) for each in losses),
@@ -154,9 +159,9 @@ def _first_pair(report: EvalReport | None) -> tuple[str, ...]:
     return (best[0].baseline, best[0].system) if best else tuple(report.per_query if report else ())[:2]
 
 
-def _count_relevant(view: QuestionView) -> int | None:
+def _count_relevant(view: QuestionView, relevant: int) -> int | None:
     grades = [passage.grade for passage in view.passages if passage.grade is not None]
-    return sum(grade >= RELEVANT for grade in grades) if grades else None
+    return sum(grade >= relevant for grade in grades) if grades else None
 
 
 def _round_or_none(value: Number) -> Number:

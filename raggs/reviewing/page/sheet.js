@@ -5,9 +5,9 @@ const sheets = (() => {
     order: 'Best order', later: (n) => `${n} more ranks`, pool: 'Other passages found', systems: 'What systems returned', passage: 'passage', grade: 'grade', none: 'not judged', missing: 'no grade',
     rank: (n) => `rank ${n}`, plausible: (low, high) => `possible ranks ${low} to ${high}`, above: (share) => `${share}%`, locked: 'certain',
     columns: ['rank', 'possible ranks', 'grade', 'better than next', 'passage'],
-    legend: 'The line spans the possible ranks (95%). “Better than next”: probability that this passage is better than the one below it. Numbers in boxes are grades, 5 is best.',
+    legend: 'The line spans the possible ranks (95%). “Better than next”: probability that this passage is better than the one below it. Numbers in boxes are grades; higher is better.',
     doubt: (n, top) => `about ${n} pairs of the top ${top} are in the wrong order`, stopped: (why) => `the ranking stopped: ${why}`, unranked: 'Nothing is ranked; passages are in the order of their fused rank.', labels: 'Nothing is ranked; passages are in the order of their grade.', hidden: (n) => `${n} more passages that systems found are not shown here.`, empty: 'No retriever found a passage.',
-    rewrite: 'searched for', language: 'language', kind: 'kind', answer: 'expected answer', found: (n) => `${n} passages`, best: (n, top) => `${n} of the ${top} best`, strip: (n) => `Boxes: grades of the first ${n} passages, in the order of the system; 5 is best, · has no grade.`, first: (n) => `its first ${n}`,
+    rewrite: 'searched for', language: 'language', kind: 'kind', answer: 'expected answer', found: (n) => `${n} passages`, best: (n, top) => `${n} of the ${top} best`, strip: (n) => `Boxes: grades of the first ${n} passages, in the order of the system; higher is better, · has no grade.`, first: (n) => `its first ${n}`,
     more: (n) => `… ${n} characters more`, by: 'graded by', votes: 'out of', why: 'why', cut: 'not ranked', near: 'near-duplicate', twin: 'near-duplicate of', below: 'certainly better than', sources: 'found by', where: 'place', score: 'score', words: 'annotators', cannot: 'cannot tell', decided: 'decided', silent: 'The text is left out here.', unknown: 'no grade: it was not among the passages for grading',
   };
 
@@ -32,7 +32,8 @@ const sheets = (() => {
   const isolated = (text) => make('bdi', { textContent: text });
   const same = (text) => [text]; // no highlighting
   const sign = (grade) => (grade === undefined || grade === null ? '·' : String(grade));
-  const chip = (grade) => make('span', { className: `sheet-grade sheet-g${grade ?? 0}`, textContent: sign(grade) });
+  // `shade`: colour on the scale 1 to 5, if it is not the grade.
+  const chip = ({ grade, shade }) => make('span', { className: `sheet-grade sheet-g${shade ?? grade ?? 0}`, textContent: sign(grade) });
   const unseen = (text) => make('span', { className: 'unseen', textContent: text });
 
   // From the best to the worst plausible rank, with the place that the passage has.
@@ -47,7 +48,7 @@ const sheets = (() => {
 
   function head(row, last, said, ranked, mark) {
     const name = make('span', { className: 'sheet-name' }, row.title ? make('bdi', {}, ...mark(row.title)) : isolated(row.id), row.title ? make('small', {}, isolated(row.id)) : null, row.twin ? make('span', { className: 'sheet-twin', textContent: `= ${said.near}` }) : null);
-    const grade = make('span', { className: 'sheet-cell' }, unseen(`${said.grade} `), row.grade ? chip(row.grade) : make('span', { className: 'sheet-grade sheet-g0' }, make('span', { textContent: '·', attributes: { 'aria-hidden': 'true' } }), unseen(said.missing)));
+    const grade = make('span', { className: 'sheet-cell' }, unseen(`${said.grade} `), Number.isInteger(row.grade) ? chip(row) : make('span', { className: 'sheet-grade sheet-g0' }, make('span', { textContent: '·', attributes: { 'aria-hidden': 'true' } }), unseen(said.missing)));
     if (!ranked) return make('summary', { className: 'sheet-row plain' }, make('span', { className: 'sheet-rank', textContent: row.pooled ? String(row.pooled) : '' }), grade, name);
     const sure = row.locked ? said.locked : row.sure === undefined || row.sure === null ? '' : said.above(Math.round(100 * row.sure));
     return make('summary', { className: 'sheet-row' },
@@ -95,13 +96,13 @@ const sheets = (() => {
     const counts = [(returned.found ?? Infinity) <= hits.length ? said.found(returned.found) : said.first(hits.length), sheet.top ? said.best(best, sheet.top) : null].filter(Boolean).join(' · ');
     const box = make('details', { className: 'sheet-system' }, make('summary', {},
       make('span', { className: 'sheet-name' }, isolated(returned.system), make('small', { textContent: counts })),
-      make('span', { className: 'sheet-strip', attributes: { 'aria-hidden': 'true' } }, ...shown.map((hit) => chip(of(hit).grade))),
+      make('span', { className: 'sheet-strip', attributes: { 'aria-hidden': 'true' } }, ...shown.map((hit) => chip(of(hit)))),
       unseen(shown.length ? `, ${said.first(shown.length)}: ${told}` : '')));
     box.addEventListener('toggle', () => {
       if (box.children.length > 1) return;
       box.append(make('ol', { className: 'sheet-hits' }, ...hits.map((hit) => {
         const row = of(hit);
-        return make('li', {}, chip(row.grade), ' ', row.strange ? make('span', {}, isolated(row.id), make('small', { textContent: ` ${said.unknown}` })) : link(row.id, go), row.title ? make('small', {}, ' ', isolated(row.title)) : null);
+        return make('li', {}, chip(row), ' ', row.strange ? make('span', {}, isolated(row.id), make('small', { textContent: ` ${said.unknown}` })) : link(row.id, go), row.title ? make('small', {}, ' ', isolated(row.title)) : null);
       })));
     });
     return box;
