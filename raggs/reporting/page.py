@@ -111,22 +111,11 @@ class SheetPacking:
         twin = 0 if row.twin is None else self._number(SheetPassage(row.twin)) + 1
         sure = -1 if row.sure is None else round(row.sure, SHEET_DIGITS)
         place = [row.rank or 0, row.low or 0, row.high or 0, sure, int(row.locked), *_rounded(row.score, row.sigma)]
-        of_rank: PackedRow = (
-            [*place] if row.rank else [0, row.pooled or 0, 0, 0, 0, 0, 0]
-        )  # fused rank of an unranked passage
+        unranked = [0, row.pooled or 0, 0, 0, 0, 0, 0]  # with its fused rank
         below = [places[doc_id] for doc_id in row.below if doc_id in places]
-        return [
-            self._number(row),
-            0 if row.grade is None else row.grade + 1,
-            self._name(row.by),
-            *of_rank,
-            twin,
-            said,
-            row.cut,
-            words,
-            below,
-            row.votes,
-        ]
+        grade = 0 if row.grade is None else row.grade + 1
+        of_rank: PackedRow = [*place] if row.rank else [*unranked]
+        return [self._number(row), grade, self._name(row.by), *of_rank, twin, said, row.cut, words, below, row.votes]
 
     def _hit(self, hit: int | str) -> int:
         """Return the number of a row; -1 minus the passage number for a passage without a row."""

@@ -333,9 +333,7 @@ def _mix(labels: LabelMix, *, unused: bool) -> tuple[BarSegment, ...]:
         return ()
     best = max(grade for grade, n in labels.grades.items() if n)
     found = [
-        (f"grade {grade}", float(n), f"{n:,} ({n / total:.0%})")
-        for grade, n in labels.grades.items()
-        if unused or grade <= best
+        (f"grade {g}", float(n), f"{n:,} ({n / total:.0%})") for g, n in labels.grades.items() if unused or g <= best
     ]
     return stacked(found[:SHADES], float(total))
 
