@@ -469,7 +469,7 @@ ShowOption = Annotated[
         "--show",
         metavar="N",
         min=0,
-        help="Number of passages on which the judges differ, listed with --details and in compare.md.",
+        help="Maximum number of passages with different grades to list in compare.md and with --details.",
     ),
 ]
 

@@ -464,7 +464,7 @@ def _normalised_texts(found: Mapping[str, Query | None]) -> dict[str, str]:
 
 
 def _renamed(before: Mapping[str, H], after: Mapping[str, H]) -> dict[str, str]:
-    """Return a mapping of new to old ids for items with the same content, if only one set has each of the two ids."""
+    """Return a mapping of new to old ids for items with the same content. Ids that both sets contain are omitted."""
     gone: dict[H, list[str]] = {}
     for name in sorted(before.keys() - after.keys(), reverse=True):
         gone.setdefault(before[name], []).append(name)
@@ -534,7 +534,7 @@ def comparable(old: GoldenSide, new: GoldenSide) -> bool:
 
 
 def shared_grades(old: GoldenSide, new: GoldenSide, pairing: IdPairing) -> SharedGrades:
-    """Return the grades that both sets contain, sorted by query."""
+    """Return both grades of each passage that both sets judged, sorted by query."""
     pairs: list[tuple[str, int, int]] = []
     added = removed = 0
     for qid, there in pairing.shared(old, new).items():

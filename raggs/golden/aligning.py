@@ -199,7 +199,7 @@ class EditedPassage:
         return KeptLabel(grade, tuple(dict.fromkeys([first[0], *judged])), how)
 
     def _projected(self, judged: Mapping[str, Alignment], grades: Mapping[str, int]) -> int:
-        """Return the grade by the rules of projection; negative if too little of the passage is judged."""
+        """Return the grade by `RULE`; negative if the passage stays unjudged (see `ProjectionRule.known`)."""
         rows = [(0, *place) for each in judged.values() for place in each.stretches]
         marks = [grades[doc_id] for doc_id, each in judged.items() for _ in each.stretches]
         spans, grade = Spans.of(rows), np.array(marks, dtype=np.int64)

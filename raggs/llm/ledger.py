@@ -308,7 +308,7 @@ class CallTrace:
         return usd
 
     def batched(self, waited_s: float) -> None:
-        """Record that a batch has answered one line, `waited_s` seconds after it was requested."""
+        """Record the answer to one line of a batch. Its caller waited `waited_s` seconds; 0 if no caller waited."""
         self.spent += Spending(calls=1)
         self.latency_s = waited_s
         self.by_batch = True

@@ -252,7 +252,7 @@ class ModelEndpoint:
         if not (key.isascii() and key.isprintable()):
             raise Refused("malformed credentials")
         if self.key_env is not None:
-            add_secrets([key])  # its name need not look like that of a secret
+            add_secrets([key])  # `mask` may not recognise a secret by the name of this variable
         found = {"Authorization": f"Bearer {key}"}
         for header, known in OWN_HEADERS if provider_of(self.model) == PROVIDER else ():
             if value := os.environ.get(known, "").strip():

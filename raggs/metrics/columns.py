@@ -362,7 +362,7 @@ class Qrels:
 
     Attributes:
         qids: judged queries, sorted.
-        query: shape (m,), number of each judgment's query in `qids`, non-decreasing.
+        query: shape (m,), position of each judgment's query in `qids`, from 0, non-decreasing.
         grade: shape (m,), grade; negative means pooled but unjudged.
         docs: passage of each judgment.
         scale: lowest and highest grade, the relevant grades, and the gains.
@@ -496,7 +496,7 @@ class Run:
 
     Attributes:
         qids: queries of the run.
-        query: shape (n,), number of each row's query in `qids`.
+        query: shape (n,), position of each row's query in `qids`, from 0.
         score: shape (n,), finite; higher is better.
         docs: passage of each row.
         note: a sentence about anomalies of the run file; empty if there are none.

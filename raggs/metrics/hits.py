@@ -24,7 +24,7 @@ class EvidenceHits:
     """Ranks of the passages of evidence sets in a run, judged or not.
 
     Attributes:
-        set_query: shape (sets,), number of each set's query in `qrels.qids`.
+        set_query: shape (sets,), position of each set's query in `qrels.qids`, from 0.
         member_set: shape (members,), number of the set of each member; a member is a passage of one set.
         member: shape (n,), number of the member for which each retrieved passage counts. A near-duplicate counts, too.
         rank, start, size: shape (n,), as in `Hits`; within a query, the rank identifies the passage.
@@ -44,7 +44,7 @@ class Hits:
 
     Attributes:
         qrels: the judgments.
-        query: shape (n,), number of the row's query in `qrels.qids`.
+        query: shape (n,), position of the row's query in `qrels.qids`, from 0.
         item: shape (n,), row of the passage in `qrels`.
         rank: shape (n,), rank of the passage in its list, from 1.
         start: shape (n,), number of passages in the list above the passage's tie group.

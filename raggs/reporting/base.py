@@ -84,7 +84,7 @@ class ReportFacts:
         missing: reason for a missing evaluation; empty otherwise.
         sweeps: sweeps over the set.
         people: comparison of the judge with human labels.
-        texts: whether passages may be shown; if False, sections omit them.
+        texts: whether texts of passages may be shown, and texts that may quote them; if False, sections omit both.
         command: command that creates this report again.
         systems: results of each system; None: the run's own retrievers and their fusion.
         reviews: human labels, if there are any.

@@ -55,7 +55,7 @@ class SheetPacking:
     """Passages and names to which packed sheets refer by number.
 
     Args:
-        texts: whether passages are shown.
+        texts: whether to include reasons and notes, which may quote passages. Texts of passages are always included.
     """
 
     def __init__(self, *, texts: bool) -> None:

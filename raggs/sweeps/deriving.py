@@ -157,7 +157,7 @@ def derive(
         rows: the measured systems; their scores are computed here.
         run_of: returns the lists of a row with a file.
         left_out: sentences about combinations that are not systems.
-        atlas: chunkings of the corpus and their grades; None if there is only one chunking.
+        atlas: chunkings of the corpus and their grades; None if all systems use the chunks of the corpus.
 
     Raises:
         DataError: lists cannot be scored. An external run is marked unfinished instead.

@@ -230,7 +230,7 @@ class SystemMeasurement:
 
         Raises:
             PrerequisiteError: a key or an extra is missing.
-            ConfigError: there is a limit on cost, and a price is unknown.
+            ConfigError: `budget` limits USD, and a price is unknown.
             RaggsError: a part has a requirement that is not met.
         """
         models: list[str] = []
@@ -251,9 +251,8 @@ class SystemMeasurement:
             if models and spec is not None and spec not in specs[:number]:
                 self.parts.embedder(spec).check()
         require_keys(tuple(dict.fromkeys(models)), self._world.workspace.settings)
-        if self._world.config.limits.usd_per_1k is not None or self._world.config.budget.limits_usd:
-            for model in dict.fromkeys(models):
-                self._world.workspace.llm.require_price(model)
+        for model in dict.fromkeys(models):
+            self._world.workspace.llm.require_price(model)
 
     def fingerprint(self, system: RetrievalStack) -> str:
         """Return the hash of everything that a system's lists depend on."""

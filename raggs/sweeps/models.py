@@ -476,7 +476,7 @@ class SweepReport(ReportPart):
     confidence: float
     seed: int
     systems: tuple[SystemRow, ...]
-    cuts: tuple[CutPart, ...] = Field((), description="chunkings of the corpus, if systems have different chunkings")
+    cuts: tuple[CutPart, ...] = Field((), description="chunkings of the corpus; empty if all systems use its chunks")
     left_out: tuple[str, ...] = Field((), description="combinations of the grid that are not systems, and why")
     front: tuple[str, ...] = ()
     dominated: Mapping[str, str] = Field(

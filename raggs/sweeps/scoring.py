@@ -46,7 +46,7 @@ class ScoredSystem:
         values: by deciding measure, a value for each judged query; NaN if not defined.
         hits: ranks of judged passages.
         top: top of its lists; None if unjudged passages carry no information.
-        unjudged: unjudged share of the top's characters, by cutoff; empty with a single chunking.
+        unjudged: unjudged share of the top's characters, by cutoff; empty if all systems use the chunks of the corpus.
         projection: projection of the grades; None if the system uses the judged chunks.
     """
 
@@ -72,7 +72,7 @@ class SystemScorer:
         config: configuration of the sweep.
         judgments: the grades.
         many: whether only deciding measures get intervals, because there are many systems.
-        sheet: judgments of the systems' chunking; None with a single chunking.
+        sheet: judgments of the systems' chunking; None if all systems use the chunks of the corpus.
     """
 
     def __init__(
@@ -156,7 +156,7 @@ class SystemScorer:
         )
 
     def _hits(self, name: str, run: Run, scoring: ScoringSettings) -> Hits:
-        """Return the ranks of graded passages; also in characters, if systems use different chunks."""
+        """Return the ranks of graded passages; also in characters, unless all systems use the chunks of the corpus."""
         sheet = self._sheet
         projection = None if sheet is None else sheet.projection
         hits = hits_of(self.judgments, Listed(name, name, run, projection=projection), scoring)

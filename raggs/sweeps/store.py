@@ -201,7 +201,7 @@ class SweepStore:
         """Write the chunkings, and the positions of chunks that lists and grades need.
 
         Args:
-            atlas: all chunkings; None with a single one, for which existing files are deleted.
+            atlas: all chunkings. None if all systems use the chunks of the corpus; existing files are then deleted.
             shown: by chunking, the passages that systems return.
         """
         with disk(self.folder, REMEDY):
@@ -213,7 +213,7 @@ class SweepStore:
                 write_records(self.folder / CHUNKINGS_FILE, atlas.parts)
 
     def atlas(self, golden: GoldenSet, whole: Judgments, labels: Judgments) -> ChunkingGrades | None:
-        """Return the judgments for each chunking from the stored positions; None with a single chunking.
+        """Return the judgments for each chunking from the stored positions; None if no chunkings are stored.
 
         Args:
             golden: the golden set; `whole` are all of its grades.

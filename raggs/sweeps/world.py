@@ -254,7 +254,7 @@ class SweepContext:
 
     @cached_property
     def atlas(self) -> ChunkingGrades | None:
-        """Judgments for the systems of each chunking; None with a single chunking, for which `labels` suffice."""
+        """Judgments for the systems of each chunking; None if all systems use the chunks of the corpus."""
         return self.cuts.atlas.graded(self.labels) if self.config.recuts else None
 
     def fingerprint_of(self, chunker: ChunkerConfig | None) -> str:
@@ -263,14 +263,14 @@ class SweepContext:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of the queries and passages, of all chunkings if there are several."""
+        """Hash of the queries and passages; of all chunkings, unless all systems use the chunks of the corpus."""
         if not self.config.recuts:
             return self.fingerprint_of(None)
         return hash_value([self.fingerprint_of(chunker) for chunker in self.config.cuts])
 
     @property
     def asked(self) -> str:
-        """Hash of what rewriting depends on: the queries, and the corpus if there is a single chunking."""
+        """Hash of what rewriting depends on: the queries, and the corpus if all systems use its chunks."""
         return self._hashed(None) if self.config.recuts else self.fingerprint
 
     def _hashed(self, passages: str | None) -> str:

@@ -302,6 +302,13 @@ def test_answers_that_cannot_be_read(files: Path, tmp_path: Path, rows: str, sai
         run(files, correct=tmp_path / "c.csv")
 
 
+def test_answers_need_queries_with_ids(files: Path, tmp_path: Path) -> None:
+    (tmp_path / "c.csv").write_text("qid,setting,correct\nq1,flat,1\nq1,hnsw:ef=16,1", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"but vectors from files \(--vectors\) have none") as caught:
+        run(files, tmp_path / "out", correct=tmp_path / "c.csv")
+    assert caught.value.remedy == "omit --vectors and --queries, and pass --config or --golden"
+
+
 def test_files_that_hold_no_vectors(files: Path, tmp_path: Path) -> None:
     (tmp_path / "text.npy").write_text("no vectors", encoding="utf-8")
     np.save(tmp_path / "nan.npy", np.full((50, 4), np.nan))

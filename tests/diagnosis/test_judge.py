@@ -21,6 +21,7 @@ from raggs.app.diagnose import DiagnoseRequest, DiagnosisResult, forecast_diagno
 from raggs.app.run import run
 from raggs.base.errors import PrerequisiteError, SnapshotError, UsageError
 from raggs.diagnosis.base import kind_of
+from raggs.diagnosis.judge import verdict
 from raggs.diagnosis.judge.measuring import JudgeFindings, PoolsPart
 from raggs.llm.cache import AnswerCache
 
@@ -93,9 +94,15 @@ def test_a_favour_and_what_the_rank_stage_buys_are_found(tmp_path: Path) -> None
         assert 0.5 * 2.0 / 3.0 < (favour.mean or 0) < 1.5 * 2.0 / 3.0
     assert (part.favour.toward.low or 0) > 0.5
     assert (part.gain.low or 0) > 0
-    assert "Ranking is worthwhile: it reverses " in part.verdict and "early passages are preferred" in str(
-        part_sections(part)
-    )
+    gain = " ".join(f"{100 * (value or 0):.1f}" for value in (part.gain.mean, part.gain.low, part.gain.high))
+    mean, low, high = gain.split()
+    change = f"it reverses {mean} [{low}, {high}] percentage points fewer pairs than one prompt with the grades"
+    assert f"Ranking is worthwhile: {change}" in part.verdict
+    assert "early passages are preferred" in str(part_sections(part))
+    worse = part.model_copy(update={"gain": PoolsPart(mean=-0.02, low=-0.031, high=-0.01, pools=10)})
+    assert "not worthwhile: it reverses 2.0 [1.0, 3.1] percentage points more pairs than" in verdict(worse)
+    unsure = part.model_copy(update={"gain": PoolsPart(mean=-0.004, low=-0.01, high=0.003, pools=10)})
+    assert "ranking reverses 0.4 [-0.3, 1.0] percentage points more pairs than" in verdict(unsure)
     assert part.single.calls == part.informed.calls == 1
     assert (part.informed.otherwise.mean or 0) < (part.single.otherwise.mean or 0)
     assert part.ranked.calls == 16

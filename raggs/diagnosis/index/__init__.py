@@ -335,9 +335,11 @@ class IndexDiagnosis(Diagnosis[IndexFindings]):
         if own.correct is None:
             return None
         if QUESTIONS not in world.asked or not world.asked[QUESTIONS].qids:
-            raise UsageError(
-                "--correct needs queries with ids, but there are no queries", remedy="pass --config or --golden"
-            )
+            if own.vectors is not None:
+                said = "--correct needs queries with ids, but vectors from files (--vectors) have none"
+                raise UsageError(said, remedy="omit --vectors and --queries, and pass --config or --golden")
+            said = "--correct needs queries with ids, but there are no queries"
+            raise UsageError(said, remedy="pass --config or --golden")
         return delta_of(bench, world, world.asked[QUESTIONS], read_answers(own.correct), k, own.accuracy_share)
 
     def decision_effect(self, found: IndexFindings) -> str:

@@ -88,10 +88,22 @@ def _gain_clause(gain: PoolsPart) -> str:
     if gain.low == gain.high == 0:
         return "Given the grades, no pair is reversed, so ranking adds nothing"
     if gain.low > 0:
-        return f"Ranking is worthwhile: it reverses {_share(gain)} fewer pairs"
+        return f"Ranking is worthwhile: it reverses {_fewer_pairs(gain.mean, gain.low, gain.high)}"
     if gain.high < 0:
-        return f"Ranking is not worthwhile: it reverses {-100 * gain.mean:.1f}% more pairs"
-    return f"Inconclusive: ranking reverses {_share(gain)} fewer pairs, which may be chance; use more pools (--pools)"
+        return f"Ranking is not worthwhile: it reverses {_fewer_pairs(gain.mean, gain.low, gain.high)}"
+    told = _fewer_pairs(gain.mean, gain.low, gain.high)
+    return f"Inconclusive: ranking reverses {told}, which may be chance; use more pools (--pools)"
+
+
+def _fewer_pairs(mean: float, low: float, high: float) -> str:
+    """Return a difference of shares of reversed pairs in percentage points; "more pairs" if its mean is negative."""
+    if mean < 0:
+        return f"{_points(-mean, -high, -low)} more pairs than one prompt with the grades"
+    return f"{_points(mean, low, high)} fewer pairs than one prompt with the grades"
+
+
+def _points(mean: float, low: float, high: float) -> str:
+    return f"{100 * mean:.1f} [{100 * low:.1f}, {100 * high:.1f}] percentage points"
 
 
 def _share(part: PoolsPart) -> str:

@@ -272,7 +272,8 @@ BASELINE_RULES: tuple[TraitRule, ...] = (
     ),
     TraitRule(
         "reranker past the cutoff",
-        "recall is lower than the baseline's at the cutoff, but not in the pool: relevant passages are ranked too low",
+        "recall is lower than the baseline's at the cutoff, but not among all candidates: "
+        "relevant passages are ranked too low",
         RERANKER,
         below={RECALL: 0.0},
         above={DEEP: MIN_RECALL_CHANGE},
@@ -280,7 +281,7 @@ BASELINE_RULES: tuple[TraitRule, ...] = (
     ),
     TraitRule(
         "coverage",
-        "recall is lower than the baseline's in the whole pool: fewer relevant passages are found",
+        "recall among all candidates is lower than the baseline's: fewer relevant passages are found",
         KNOBS[1],
         below={DEEP: 0.0},
         beside=(RECALL, NDCG),

@@ -120,7 +120,7 @@ class ProjectedPassages:
 
     Attributes:
         query, passage: shape (pairs,), numbers of the query and the passage.
-        grade: shape (pairs,); `UNJUDGED_GRADE` if too few of the passage's characters are judged.
+        grade: shape (pairs,); `UNJUDGED_GRADE` if the passage stays unjudged (see `ProjectionRule.known`).
         share: shape (pairs,), share of the passage's characters that are judged, above 0 and at most 1.
     """
 
