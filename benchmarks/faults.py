@@ -1,13 +1,13 @@
-"""What a run survives: a provider that fails, kill -9, hostile passages, and errors that quote the key.
+"""Inject failures: a provider that fails, kill -9, budgets, hostile passages, and errors that contain the API key.
 
-python benchmarks/faults.py run          3,000 calls, a fifth of them spoiled
-python benchmarks/faults.py kills        50 kills at random moments
-python benchmarks/faults.py money        40 random configurations, each killed several times: caps and ledgers hold
-python benchmarks/faults.py injection    30 hostile passages
-python benchmarks/faults.py keys         all files of all these runs, searched for the key
+    python benchmarks/faults.py run          3,000 calls, a fifth of them with a fault
+    python benchmarks/faults.py kills        50 kills at random moments
+    python benchmarks/faults.py money        40 random configurations, each killed several times: caps and ledgers
+    python benchmarks/faults.py injection    30 hostile passages
+    python benchmarks/faults.py keys         search of all files of these runs for the key
 
-Everything is real (the command line, processes, sockets, signals) but the provider, which is a server on this
-machine. Each command prints its counts and ends with exit code 1 if one of them is not what it must be.
+Only the provider is simulated, by a local server. The command line, processes, sockets and signals are real. Each
+command prints its counts. The exit code is 1 if one of them is wrong.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from support.project import Project, make_project, questions, write_lines
 KEY = "sk-live-0123456789abcdefghijKLMNOP"
 MODEL = "openai/judge"
 CONCURRENCY = 8
-POOL, ORDERS_A_QUERY = 24, 20  # passages and ranking calls of a query, about
-# Vectors and two retrievers, where kills are to meet them.
+POOL, ORDERS_A_QUERY = 24, 20  # approximate passages and ranking calls per query
+# Vectors and two retrievers, for kills in these stages.
 WHOLE: dict[str, Any] = {
     "embed": {"embedder": {"type": "wordllama"}},
     "retrieve": {"retrievers": [{"type": "bm25", "k": POOL // 2}, {"type": "dense", "k": POOL // 2}]},
@@ -49,13 +49,13 @@ Counts = dict[str, int | str]
 
 @dataclass(frozen=True)
 class Bench:
-    """A scratch folder and a way to run commands in it."""
+    """A temporary folder and a way to run commands in it."""
 
     folder: Path
     forks: Forks
 
     def project(self, name: str, url: str, queries: int, **sections: Any) -> Project:
-        """A project whose judge is the server at `url`."""
+        """Write a project whose judge is the server at `url`."""
         project = make_project(self.folder / name, queries=queries, corpus=120)
         project.change(
             embed={"embedder": None},
@@ -82,14 +82,14 @@ class Bench:
 
 
 def must(holds: bool, otherwise: str) -> None:
-    """Raises SystemExit with `otherwise` unless it holds."""
+    """Raise SystemExit with `otherwise` unless `holds` is true."""
     if not holds:
         raise SystemExit(f"FAILED: {otherwise}")
 
 
 @contextmanager
 def bench(folder: Path) -> Iterator[Bench]:
-    """With the debug output of every library on, in case one of them tells the key."""
+    """Yield a bench with the debug output of all libraries, because one of them could print the key."""
     logs = folder / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     loud = {"LITELLM_LOG": "DEBUG", "OPENAI_LOG": "debug"}
@@ -102,7 +102,7 @@ def rows(project: Project, artifact: str) -> list[dict[str, Any]]:
 
 
 def wrong_answers(project: Project) -> int:
-    """Grades and orders that are not the server's truth; what is recorded as failed, with a reason, is not wrong."""
+    """Count wrong grades and orders. Those that are recorded as failed, with a reason, are not wrong."""
     texts = {question["_id"]: question["text"] for question in questions(500)}
     truth = {
         (row["qid"], row["doc_id"]): no_truth(texts[row["qid"]], f"{row['title']}\n{row['text']}")
@@ -122,7 +122,7 @@ def wrong_answers(project: Project) -> int:
 
 
 def run(b: Bench, calls: int = 3000, seed: int = 1, patience_s: float = 3) -> Counts:
-    """A key refused in mid-run, then a sick provider, then a healthy one."""
+    """Run with a key that is refused later, then with a failing provider, then with a healthy one."""
     queries = max(2, round(calls / 28))
     plan = FaultPlan(seed, share=0.2, stubborn=max(0.01, 5 / calls))
     refused_after = calls // 10
@@ -134,13 +134,13 @@ def run(b: Bench, calls: int = 3000, seed: int = 1, patience_s: float = 3) -> Co
         project = b.project("sick", server.url, queries)
         project.change(llm={"timeout_s": patience_s})
         ended = b.run(project, 3)
-        must("OPENAI_API_KEY" in ended.err and KEY not in ended.err, f"a refused key is told as: {ended.err}")
+        must("OPENAI_API_KEY" in ended.err and KEY not in ended.err, f"message about a refused key: {ended.err}")
         server.fault_for = plan
         ended = b.run(project, 7)
         manifest = project.manifest()["stages"]
         lost = [row["qid"] for row in rows(project, "judge") if row["grade"] is None]
         lost += [entry["qid"] for entry in rows(project, "rank.journal") if entry["order"] is None]
-        must(any(qid in ended.err for qid in lost), f"what failed is not named: {ended.err}")
+        must(any(qid in ended.err for qid in lost), f"the message names no failed query: {ended.err}")
         sick_calls, wrong = server.count, wrong_answers(project)
         plan.sick = False
         b.run(project, 0)
@@ -150,17 +150,17 @@ def run(b: Bench, calls: int = 3000, seed: int = 1, patience_s: float = 3) -> Co
         calm = b.project("calm", server.url, queries)
         b.run(calm, 0)
         same = calm.artifacts() == project.artifacts()
-        must(b.forks.raggs("audit", project.run).code == 0, "the audit finds a lie")
+        must(b.forks.raggs("audit", project.run).code == 0, "the audit reports a mismatch")
     counts: Counts = {
-        "calls of the sick runs": sick_calls,
-        "faults given": sum(plan.given.values()),
+        "calls of the failing runs": sick_calls,
+        "injected faults": sum(plan.given.values()),
         "kinds of faults": len(plan.given),
         "recorded as failed": sum(lock["failed"] for lock in manifest.values()),
         "wrong grades or orders": wrong,
         "paid twice after success": twice,
-        "calls of the healing run": healing,
-        "failed after healing": sum(lock["failed"] for lock in project.manifest()["stages"].values()),
-        "bytes as undisturbed": "yes" if same else "NO",
+        "calls of the run with a healthy provider": healing,
+        "failed with a healthy provider": sum(lock["failed"] for lock in project.manifest()["stages"].values()),
+        "byte-identical to an undisturbed run": "yes" if same else "NO",
     }
     must(wrong == 0 and twice == 0 and same and len(lost) > 0, str(counts))
     return counts
@@ -170,7 +170,7 @@ def run(b: Bench, calls: int = 3000, seed: int = 1, patience_s: float = 3) -> Co
 
 
 def moment_of(draw: random.Random, fresh: bool) -> tuple[str, dict[str, Any] | int]:
-    """Where to kill: after so many more calls, or where `Forks` can. Only a `fresh` project still has to merge."""
+    """Return the moment of a kill: a number of calls, or a moment of `Forks`. Only a `fresh` project runs the merge."""
     choices: list[tuple[str, dict[str, Any] | int]] = [
         ("judge and rank", draw.randint(1, 200)),
         ("judge", {"at": "stage", "name": "judge", "after": draw.uniform(0, 0.5)}),
@@ -184,9 +184,9 @@ def moment_of(draw: random.Random, fresh: bool) -> tuple[str, dict[str, Any] | i
 
 
 def kills(b: Bench, count: int = 50, queries: int = 12, seed: int = 1) -> Counts:
-    """kill -9 again and again; a run that came through is thrown away, so that every kill meets work in progress."""
+    """Kill runs with kill -9 many times. A finished run is replaced, so that each kill hits work in progress."""
     draw = random.Random(seed)
-    counts: Counts = {"kills": 0, "runs that came through": 0, "calls repeated": 0, "most repeated after a kill": 0}
+    counts: Counts = {"kills": 0, "finished runs": 0, "repeated calls": 0, "maximum of repeated calls after a kill": 0}
     with LLMServer(delay_s=0.02) as server:
         calm = b.project("unkilled", server.url, queries, **WHOLE)
         b.run(calm, 0)
@@ -199,22 +199,24 @@ def kills(b: Bench, count: int = 50, queries: int = 12, seed: int = 1) -> Counts
             counts[f"  {name}"] = int(counts.get(f"  {name}", 0)) + killed
             if storm.finished or int(counts["kills"]) == count:
                 storm.finish()
-                must(storm.project.artifacts() == calm.artifacts(), f"other bytes in {storm.project.folder}")
-                must(exported(b, storm.project) == whole, f"other exported bytes in {storm.project.folder}")
-                must(b.forks.raggs("audit", storm.project.run).code == 0, "the audit finds a lie")
-                counts["runs that came through"] = int(counts["runs that came through"]) + 1
-                counts["calls repeated"] = int(counts["calls repeated"]) + sum(storm.repeats)
-                most = max(int(counts["most repeated after a kill"]), *storm.repeats, 0)
-                counts["most repeated after a kill"] = most
+                must(storm.project.artifacts() == calm.artifacts(), f"different bytes in {storm.project.folder}")
+                must(exported(b, storm.project) == whole, f"different exported bytes in {storm.project.folder}")
+                must(b.forks.raggs("audit", storm.project.run).code == 0, "the audit reports a mismatch")
+                counts["finished runs"] = int(counts["finished runs"]) + 1
+                counts["repeated calls"] = int(counts["repeated calls"]) + sum(storm.repeats)
+                most = max(int(counts["maximum of repeated calls after a kill"]), *storm.repeats, 0)
+                counts["maximum of repeated calls after a kill"] = most
                 storm = Storm(b, server, queries)
-    most = int(counts["most repeated after a kill"])
-    counts["calls in flight at once"] = server.peak
-    must(most <= CONCURRENCY, f"{most} calls paid again after one kill, {CONCURRENCY} may be in flight")
+    most = int(counts["maximum of repeated calls after a kill"])
+    counts["maximum of calls in flight"] = server.peak
+    must(
+        most <= CONCURRENCY, f"{most} calls were paid for again after one kill, but only {CONCURRENCY} can be in flight"
+    )
     return counts
 
 
 class Storm:
-    """A project under kills. `repeats`: calls repeated after each kill."""
+    """A project that is killed. `repeats` has the repeated calls after each kill."""
 
     made = 0
 
@@ -224,12 +226,12 @@ class Storm:
         self.project = b.project(f"storm{Storm.made}", server.url, queries, **WHOLE)
         self.repeats: list[int] = []
         self.finished = False
-        self._sent: dict[str, int] = {}  # the last run that sent a question
+        self._sent: dict[str, int] = {}  # number of the last run that sent each request
         self._number = 0
         self._seen = server.count
 
     def run(self, moment: dict[str, Any] | int) -> bool:
-        """Whether the kill met a run in progress."""
+        """Return whether the kill hit a run in progress."""
         die = moment if isinstance(moment, dict) else None
         child = self.bench.forks.start("run", "--config", self.project.config, "--quiet", die=die)
         start = self.server.count
@@ -241,7 +243,7 @@ class Storm:
         return not self.finished
 
     def export(self, moment: dict[str, Any]) -> bool:
-        """An export of the calm run: this one is not whole yet."""
+        """Kill an export of the undisturbed run, because this one is not finished."""
         ended = self.bench.forks.raggs(*export_of(self.bench.folder / "unkilled", self.project), die=moment)
         must(ended.code in (0, -9), f"exit code {ended.code}: {ended.err}")
         return ended.code == -9
@@ -251,7 +253,7 @@ class Storm:
         self._count()
 
     def _count(self) -> None:
-        """How many of the latest run's calls some earlier run had sent."""
+        """Count the calls of the latest run that an earlier run had already sent."""
         bodies = [json.dumps(body, sort_keys=True) for body in self.server.requests[self._seen :]]
         self._seen += len(bodies)
         self.repeats.append(sum(body in self._sent for body in bodies))
@@ -265,11 +267,11 @@ def export_of(folder: Path, into: Project) -> list[str]:
 
 
 def exported(b: Bench, project: Project) -> dict[str, bytes]:
-    """The files of an export of the project's own run, over whatever a killed one left."""
+    """Return the files of an export of the project's run, written over the files of a killed export."""
     ended = b.forks.raggs(*export_of(project.folder, project))
     must(ended.code == 0, ended.err)
     folder = project.folder / "export"
-    # The sidecar names the run's times and costs, which are its own.
+    # The sidecar has times and costs, which differ between runs.
     files = [path for path in folder.rglob("*") if path.is_file() and not path.name.endswith("meta.json")]
     must(not any(path.name.startswith(".tmp-") for path in files), "an export leaves temporary files")
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
@@ -286,23 +288,23 @@ ROUNDING = 1e-9  # USD
 
 
 class Till(LLMServer):
-    """A provider that counts what it serves, and bills whatever it does not refuse with a status.
+    """A provider that counts its requests, and bills those that it does not refuse with a status.
 
     Attributes:
-        usd: what it has billed.
+        usd: the amount that it has billed.
     """
 
     def __init__(
         self, plan: Callable[[dict[str, Any]], str | None], hidden: Callable[[dict[str, Any]], int], **more: Any
     ):
         super().__init__(fault_for=lambda _, body: self._billed(body, plan(body)), **more)
-        self._drawn: dict[int, int] = {}  # by request
+        self._drawn: dict[int, int] = {}  # drawn faults by request
         self.hidden_for = lambda body: self._drawn.setdefault(id(body), hidden(body))
         self.usd = 0.0
 
     @property
     def served(self) -> int:
-        """Requests that arrived, and the lines of all batches that were submitted."""
+        """Number of requests, including the lines of all submitted batches."""
         return len(self.times) + sum(map(len, self.batches.submitted))
 
     def _billed(self, body: dict[str, Any], fault: str | None) -> str | None:
@@ -314,11 +316,11 @@ class Till(LLMServer):
             self.usd += half * (found.get("prompt_tokens", 0) * sent + found.get("completion_tokens", 0) * said) / 1e6
         return fault
 
-    _lines = 0  # of batches that were answered
+    _lines = 0  # lines of answered batches
 
 
 def scenario(draw: random.Random) -> dict[str, Any]:
-    """Sections of a random configuration; `caps` are the budget's."""
+    """Return the sections of a random configuration."""
     judge: dict[str, Any] = {"samples": draw.choice((1, 1, 2)), "group": draw.choice((1, 1, 3))}
     if draw.random() < 0.3:
         judge = {"judge": CASCADE, "samples": 1}
@@ -350,15 +352,15 @@ def scenario(draw: random.Random) -> dict[str, Any]:
 
 
 def money(b: Bench, configurations: int = 40, seed: int = 1, numbers: Sequence[int] = ()) -> Counts:
-    """Kills at random moments, runs that go on until they are done: what was served is capped and in the account."""
+    """Kill runs at random moments and resume them. Compare the served calls with caps and ledger."""
     counts: Counts = dict.fromkeys(
         ("configurations", "kills", "calls served", "possibly billed", "above a cap in calls", "above a cap in USD"), 0
     )
     counts |= dict.fromkeys(("calls above ledger and possibly billed", "USD above ledger and possibly billed"), 0)
-    counts |= {"ended by the budget": 0, "audits that find something": 0}
+    counts |= {"ended by the budget": 0, "audits with findings": 0}
     for number in numbers or range(configurations):
-        told = killed_runs(b, number, random.Random(f"{seed} {number}"))
-        for name, count in told.items():
+        found = killed_runs(b, number, random.Random(f"{seed} {number}"))
+        for name, count in found.items():
             counts[name] = int(counts[name]) + count
     wrong = [name for name, count in counts.items() if count and (" above " in f" {name}" or "audits" in name)]
     must(not wrong, f"{wrong}: {counts}")
@@ -366,7 +368,7 @@ def money(b: Bench, configurations: int = 40, seed: int = 1, numbers: Sequence[i
 
 
 def killed_runs(b: Bench, number: int, draw: random.Random) -> Counts:
-    """One configuration, killed several times and run to its end; what of it is not as it must be."""
+    """Run one configuration to its end with several kills, and count violations."""
     sections, share, long = scenario(draw), draw.choice((0.0, 0.1, 0.3)), draw.choice((0, 0, 300, 8000))
     chance, lengths = random.Random(draw.random()), random.Random(draw.random())
     found = dict.fromkeys(("kills", "above a cap in calls", "above a cap in USD"), 0)
@@ -387,11 +389,11 @@ def killed_runs(b: Bench, number: int, draw: random.Random) -> Counts:
             until = (lambda n=after: server.served >= n) if by_count else (lambda: time.monotonic() > began + when)  # noqa: B023
             if child.wait(until) is None:
                 found["kills"] += child.kill().code == -9
-            time.sleep(0.06)  # what was sent arrives
+            time.sleep(0.06)  # until calls in flight arrive
             look(project, server, sections["budget"], found)
         for _ in range(6):
             ended = b.run(project, None)
-            vectors = ended.code == 6 and "the provider" in ended.err  # there is no set without them
+            vectors = ended.code == 6 and "the provider" in ended.err  # no set is possible without vectors
             must(ended.code in (0, 7) or vectors, f"exit code {ended.code}: {ended.err}")
             look(project, server, sections["budget"], found)
             if ended.code == 0 or "budget is used up" in ended.err:
@@ -404,12 +406,12 @@ def killed_runs(b: Bench, number: int, draw: random.Random) -> Counts:
         "calls served": server.served,
         "possibly billed": total["unknown"],
         "ended by the budget": int("budget is used up" in ended.err),
-        "audits that find something": int(audit.code not in (0, 7)),
+        "audits with findings": int(audit.code not in (0, 7)),
     }
 
 
 def look(project: Project, server: Till, caps: dict[str, Any], found: dict[str, int]) -> None:
-    """Count what does not hold just now."""
+    """Count current violations of caps and ledger."""
     from raggs.llm.ledger import lines_in
 
     lines = list(lines_in(project.run / "llm.ledger.jsonl"))
@@ -431,11 +433,11 @@ def look(project: Project, server: Till, caps: dict[str, Any], found: dict[str, 
 
 
 def injection(b: Bench, count: int = len(ORDERS)) -> Counts:
-    """Hostile passages before a server that obeys whatever stands outside the fence, also in answers to repair."""
+    """Judge hostile passages with a server that obeys all text outside of the marks around data."""
     draw = random.Random(1)
     with LLMServer(truth=lambda _, passage: 1 if "OBEY" in passage else 3) as server:
         server.obeys = obeys
-        # Spoiled answers quote what they judge, so that corrections are seen too.
+        # Invalid answers quote the passage, so that prompts with corrections are tested, too.
         server.fault_for = lambda *_: draw.choice(("quote", "grade 7", "prose")) if draw.random() < 0.2 else None
         project = b.project("hostile", server.url, 2)
         project.change(
@@ -455,15 +457,15 @@ def injection(b: Bench, count: int = len(ORDERS)) -> Counts:
     counts: Counts = {
         "hostile passages": count,
         "shown to the server": len(shown),
-        "prompts on the wire": len(bodies),
-        "of them corrections": sum(len(body["messages"]) > 2 for body in bodies),
-        "orders outside the fence": leaks,
+        "sent prompts": len(bodies),
+        "prompts with corrections": sum(len(body["messages"]) > 2 for body in bodies),
+        "instructions outside of the marks": leaks,
         "hostile grades": len(grades),
         "grades that obey": sum(grade not in (1, None) for grade in grades),
-        "orders seen were there no fence": sum(map(obeys, bare)),
+        "instructions without the marks": sum(map(obeys, bare)),
     }
     must(leaks == 0 and counts["grades that obey"] == 0 and len(shown) == count, str(counts))
-    must(int(counts["orders seen were there no fence"]) > 0, "the server would not have noticed an order")
+    must(int(counts["instructions without the marks"]) > 0, "the server does not detect instructions")
     return counts
 
 
@@ -471,10 +473,10 @@ def injection(b: Bench, count: int = len(ORDERS)) -> Counts:
 
 
 def keys(b: Bench, queries: int = 4) -> Counts:
-    """Errors that quote the key; then all files of the bench are searched for it, with those of earlier runs."""
+    """Return errors that contain the key, and search all files of the bench and of earlier runs for it."""
     exits = {"401": (3,), "404": (5,), "400": (7,), "429": (0, 7), "500": (0, 7)}
     for fault, codes in exits.items():
-        # Refusals for speed slow down what follows, so they are few.
+        # Refusals by rate limits delay later calls, so there are few.
         with LLMServer(fault_for=now_and_then(fault, 0.05 if fault == "429" else 0.2)) as server:
             server.echo_keys = True
             project = b.project(f"echo{fault}", server.url, queries, rank={"max_calls": 4})
@@ -486,7 +488,7 @@ def keys(b: Bench, queries: int = 4) -> Counts:
         child = b.forks.start("run", "--config", project.config, "--debug")
         must(child.wait(lambda: bool(server.batches.created)) is None, "the batch did not wait")
         child.kill()
-        must(any(b.folder.glob("batch/**/batches/*/*.json")), "the batch is not noted")
+        must(any(b.folder.glob("batch/**/batches/*/*.json")), "the batch is not recorded")
     forms = [KEY.encode(), KEY[8:].encode(), base64.b64encode(KEY.encode()).rstrip(b"=")]
     files = [path for path in b.folder.rglob("*") if path.is_file()]
     holders = [path for path in files if any(form in path.read_bytes() for form in forms)]
@@ -516,7 +518,7 @@ COMMANDS: dict[str, Callable[[Bench], Counts]] = {
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=COMMANDS)
-    parser.add_argument("--keep", type=Path, help="a folder for the projects, instead of a temporary one")
+    parser.add_argument("--keep", type=Path, help="folder for the projects, instead of a temporary one")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as scratch, bench(options.keep or Path(scratch)) as b:
         counts = COMMANDS[options.command](b)

@@ -15,14 +15,14 @@ def test_a_fifth_of_all_answers_spoiled_changes_no_grade_and_a_rerun_heals(fault
     assert counts["wrong grades or orders"] == 0
     assert counts["paid twice after success"] == 0
     assert counts["recorded as failed"] > 0
-    assert counts["failed after healing"] == 0
-    assert counts["bytes as undisturbed"] == "yes"
+    assert counts["failed with a healthy provider"] == 0
+    assert counts["byte-identical to an undisturbed run"] == "yes"
 
 
 def test_kills_change_no_byte_and_repeat_only_what_was_in_flight(faults, b):
     counts = faults.kills(b, count=KILLS, queries=2)
     assert counts["kills"] == KILLS
-    assert counts["most repeated after a kill"] <= faults.CONCURRENCY
+    assert counts["maximum of repeated calls after a kill"] <= faults.CONCURRENCY
 
 
 def test_caps_and_ledgers_hold_through_kills(faults, b):
@@ -36,8 +36,8 @@ def test_caps_and_ledgers_hold_through_kills(faults, b):
 def test_hostile_passages_stay_inside_the_fence(faults, b):
     counts = faults.injection(b)
     assert counts["hostile passages"] == counts["shown to the server"] == 30
-    assert counts["orders outside the fence"] == counts["grades that obey"] == 0
-    assert counts["of them corrections"] > 0
+    assert counts["instructions outside of the marks"] == counts["grades that obey"] == 0
+    assert counts["prompts with corrections"] > 0
 
 
 def test_no_file_holds_the_key(faults, b):
