@@ -106,11 +106,12 @@
     return better + ' scores ' + gap + ' more than ' + worse + ' on this query (' + part.measure + ').';
   }
 
-  /* The systems with the highest and the lowest score if other ones are shown, with a button that shows them. */
+  /* The systems with the highest and the lowest score, with a button that shows them; nothing if the shown ones score the
+     same as these. */
   function extremes(line, two, show) {
     const order = part.systems.filter((_, at) => line.scores[at] !== null).sort((one, other) => score(line, other) - score(line, one));
     const ends = [order[0], order.at(-1)];
-    if (order.length < 3 || score(line, ends[0]) === score(line, ends[1]) || ends.every((name) => two.includes(name))) return [];
+    if (order.length < 3 || score(line, ends[0]) === score(line, ends[1]) || ends.every((end) => two.some((name) => score(line, name) === score(line, end)))) return [];
     const said = 'Highest score on this query: ' + ends[0] + ' (' + raggs.number(score(line, ends[0])) + '). Lowest: ' + ends[1] + ' (' + raggs.number(score(line, ends[1])) + '). ';
     const button = make('button', { type: 'button', className: 'screen', textContent: 'Compare these two' });
     button.addEventListener('click', () => { show(ends); find('compare').querySelector('select').focus(); });
