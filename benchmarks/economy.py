@@ -1,20 +1,23 @@
-"""What lists of open length buy: the same passages read, by lists of five and by `batch_size: auto`.
+"""Compare lists of five with `batch_size: auto`, at equal numbers of passages read.
 
-    python benchmarks/economy.py --data FOLDER --out benchmarks/results/economy.md     some ten minutes on two cores
-    python benchmarks/economy.py --quick                                              made-up queries, a minute
+    python benchmarks/economy.py --data FOLDER --out benchmarks/results/economy.md     about ten minutes on two cores
+    python benchmarks/economy.py --quick                                              synthetic queries, a minute
 
-Pools and truth are those of `ranking.py` (ranking_worlds.py). Judges differ in how their care falls along a list; none
-of them has the form that the engine fits: care falls by a hyperbola, or a judge orders four and leaves the rest as it
-was shown; two favour the first passages of a list, and one has one outcome for each pair, so that it errs the same way
-whenever it meets the pair again. Each world of a judge has a pilot of its own: twelve questions
-of the half, whose first lists teach the profile that all rankings of that world then believe. What the pilot reads is
-not counted, since in a run it is the first round of its own questions.
+Pools and true utilities are those of `ranking.py` (ranking_worlds.py). The judges differ in their sharpness at the end
+of a list. No judge follows the curve that the engine fits. Some are less sharp at each later pick (a hyperbola), and
+one orders four passages and returns the rest as shown. Two judges have a position bias. One judge has a fixed outcome
+for each pair, and so repeats its errors.
 
-With `--ways alone` questions share all but the favour of places, which each learns by itself. With `--ways auto told`
-a ranker is told which passages are the true top and reads nothing else: one that has to find them cannot be asked for
-more.
+Each world of a judge has its own pilot of twelve queries. The first lists of these queries determine the judge profile
+that all rankings of that world use. The passages that the pilot reads are not counted, because in a run they are the
+first round of its queries.
 
-A mean is taken over queries, each the mean of its worlds; +- is its standard error, and the difference is paired.
+With `--ways own-bias`, each query estimates the position bias from its own answers; the rest of the profile is shared.
+With `--ways auto known-top`, the pool consists of the true top only. This is an upper bound for a ranker that must find
+the top.
+
+Each figure is a mean over queries, and each query is the mean of its worlds. The figure after +- is the standard error.
+Differences are paired.
 """
 
 from __future__ import annotations
@@ -53,21 +56,21 @@ from raggs.ranking.profile import fit_profile
 TOP = 20
 PILOTS = 12
 READS = (100, 200)
-WAYS = ("5", "auto", "alone", "told")
-Care = Callable[[int, int], float]  # of the pick, from 0, and the length of the list
+WAYS = ("5", "auto", "own-bias", "known-top")
+Care = Callable[[int, int], float]  # relative sharpness, by pick (from 0) and length of the list
 SHOWN = ("tau", "tau20", "ov20", "ov10")
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A judge.
+    """A simulated judge.
 
     Attributes:
-        beta: its sharpness at the first pick.
-        care: how that falls.
-        copies: from which pick on it leaves the list as it was shown.
-        position: what the first of a list gains over the last, in grades.
-        fixed: whether each pair has one outcome, as `ranking_worlds.Judge` has it; care and position play no part.
+        beta: sharpness at the first pick.
+        care: sharpness at each pick, relative to the first.
+        copies: number of passages that the judge orders; it returns the rest as shown.
+        position: advantage of the first passage of a list over the last, in grades.
+        fixed: whether each pair has a fixed outcome (`ranking_worlds.Judge`). Care and position then have no effect.
     """
 
     beta: float
@@ -82,19 +85,19 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "sharp": Kind(6.0, lambda _pick, _length: 1.0),
         "medium": Kind(3.0, lambda _pick, _length: 1.0),
         "noisy": Kind(1.5, lambda _pick, _length: 1.0),
-        "tires a little": Kind(3.0, lambda pick, _length: 1 / (1 + 0.05 * pick)),
-        "tires much": Kind(3.0, lambda pick, _length: 1 / (1 + 0.4 * pick)),
-        "copies the tail": Kind(3.0, lambda _pick, _length: 1.0, copies=4),
-        "dull on long lists": Kind(3.0, lambda pick, length: (5 / length) ** 0.5 / (1 + 0.1 * pick)),
-        "favours the first": Kind(3.0, lambda _pick, _length: 1.0, position=1.2),
-        "favours it a little": Kind(3.0, lambda _pick, _length: 1.0, position=0.4),
+        "less careful at the end": Kind(3.0, lambda pick, _length: 1 / (1 + 0.05 * pick)),
+        "much less careful at the end": Kind(3.0, lambda pick, _length: 1 / (1 + 0.4 * pick)),
+        "copies the end": Kind(3.0, lambda _pick, _length: 1.0, copies=4),
+        "less careful on long lists": Kind(3.0, lambda pick, length: (5 / length) ** 0.5 / (1 + 0.1 * pick)),
+        "strong position bias": Kind(3.0, lambda _pick, _length: 1.0, position=1.2),
+        "weak position bias": Kind(3.0, lambda _pick, _length: 1.0, position=0.4),
         "repeats its errors": Kind(3.0, lambda _pick, _length: 1.0, fixed=True),
     }
 )
 
 
 def judge_of(kind: Kind, world: World, seed: int, *names: object) -> Callable[[Ints], Ints]:
-    """Picks the best of those left, one after the other."""
+    """Return a function that orders a list: it picks the best of the remaining passages, again and again."""
     rng = generator(seed, "economy", world.qid, *names)
     fixed = make_judge(Judge(kind.beta, fixed=True), world, seed) if kind.fixed else None
 
@@ -127,8 +130,8 @@ def ranker_of(world: World, seed: int, size: int | None, calls: int) -> Ranker:
     )
 
 
-def profile_of(kind: Kind, queries: Sequence[Query], seed: int, *, favour: bool = True) -> Profile:
-    """What the pilot of a world teaches, with the favour of places or without."""
+def profile_of(kind: Kind, queries: Sequence[Query], seed: int, *, position_bias: bool = True) -> Profile:
+    """Return the judge profile from the pilot of a world, with or without the position bias."""
     drawn = generator(seed, "pilots").permutation(len(queries))[:PILOTS]
     pilots = []
     for query in (queries[at] for at in drawn):
@@ -136,33 +139,33 @@ def profile_of(kind: Kind, queries: Sequence[Query], seed: int, *, favour: bool 
         ranker, order = ranker_of(world, seed, None, 80), judge_of(kind, world, seed, "pilot")
         answer(ranker, world, ranker.pilot_batches(), order)
         pilots.append(ranker.pilot())
-    return fit_profile([replace(pilot, biased=favour) for pilot in pilots])
+    return fit_profile([replace(pilot, biased=position_bias) for pilot in pilots])
 
 
 def answer(ranker: Ranker, world: World, batches: Sequence[Sequence[str]], order: Callable[[Ints], Ints]) -> float:
-    """Observe answers to a round; the seconds that the judge took."""
+    """Let the judge order the batches of a round, and return the seconds that the judge took."""
     number = {name: at for at, name in enumerate(world.ids)}
     took = 0.0
     for batch in batches:
         began = time.process_time()
-        said = order(np.array([number[name] for name in batch]))
+        ordered = order(np.array([number[name] for name in batch]))
         took += time.process_time() - began
-        ranker.observe([world.ids[at] for at in said])
+        ranker.observe([world.ids[at] for at in ordered])
     return took
 
 
 Values = dict[str, float]
 
 
-def top_alone(world: World) -> World:
-    """The pool without what is below the true top."""
+def top_only(world: World) -> World:
+    """Return the pool without the passages below the true top."""
     top = np.flatnonzero(true_places(world) < TOP)
     ids = tuple(world.ids[at] for at in top)
     return World(world.qid, ids, world.human[top], world.utility[top], world.grades[top])
 
 
 def play(kind: Kind, world: World, seed: int, reads: int, profile: Profile | None) -> Values:
-    """One ranking: with lists of five, or with a profile and lists of open length."""
+    """Return the measures of one ranking: with lists of five, or with a profile and adaptive lengths."""
     ranker = ranker_of(world, seed, None if profile else 5, reads // 5)
     order = judge_of(kind, world, seed, "auto" if profile else "five", reads)
     began, lengths = time.process_time(), Counter[int]()
@@ -199,12 +202,12 @@ Task = tuple[str, Query, int, int, str, Profile | None]
 def _played(task: Task) -> Values:
     kind, query, seed, reads, way, profile = task
     world = make_world(query, seed)
-    return play(KINDS[kind], top_alone(world) if way == "told" else world, seed, reads, profile)
+    return play(KINDS[kind], top_only(world) if way == "known-top" else world, seed, reads, profile)
 
 
-def _taught(task: tuple[str, Sequence[Query], int, str]) -> Profile | None:
+def _profile(task: tuple[str, Sequence[Query], int, str]) -> Profile | None:
     kind, queries, seed, way = task
-    return None if way == "5" else profile_of(KINDS[kind], queries, seed, favour=way != "alone")
+    return None if way == "5" else profile_of(KINDS[kind], queries, seed, position_bias=way != "own-bias")
 
 
 def compared(
@@ -215,8 +218,8 @@ def compared(
     ways: Sequence[str],
     pool: ProcessPoolExecutor,
 ) -> Iterator[tuple[int, str, list[Values]]]:
-    """By reads and way, the values of each query: means over its worlds."""
-    profiles = {way: list(pool.map(_taught, [(kind, queries, seed, way) for seed in worlds])) for way in ways}
+    """Yield reads, way, and the values of each query as means over its worlds."""
+    profiles = {way: list(pool.map(_profile, [(kind, queries, seed, way) for seed in worlds])) for way in ways}
     for reads in reads_allowed:
         for way in ways:
             tasks: list[Task] = [
@@ -230,17 +233,17 @@ def compared(
 
 
 def table(kind: str, found: Sequence[tuple[int, str, list[Values]]]) -> Iterator[str]:
-    """Rows of one judge, with the paired difference of tau20 to the first way."""
+    """Yield the rows of one judge, with the paired difference in tau20 from the first way."""
     first: dict[int, list[Values]] = {}
     for reads, _, rows in found:
         first.setdefault(reads, rows)
     for reads, way, rows in found:
-        cells = [f"{mean(rows, name):.3f} ±{error([row[name] for row in rows]):.3f}" for name in SHOWN]
+        cells = [f"{mean(rows, name):.3f} ± {error([row[name] for row in rows]):.3f}" for name in SHOWN]
         gains = [row["tau20"] - other["tau20"] for row, other in zip(rows, first[reads], strict=True)]
-        gain = f"{np.mean(gains):+.3f} ±{error(gains):.3f}" if rows is not first[reads] else ""
-        calm = f"{mean(rows, 'expected') / mean(rows, 'wrong'):.2f}"
+        gain = f"{np.mean(gains):+.3f} ± {error(gains):.3f}" if rows is not first[reads] else ""
+        ratio = f"{mean(rows, 'expected') / mean(rows, 'wrong'):.2f}"
         false = f"{mean(rows, 'false') / max(mean(rows, 'locks'), 1e-9):.2%}"
-        tail = [gain, calm, false, f"{mean(rows, 'mean length'):.1f}", f"{mean(rows, 'ms'):.1f}"]
+        tail = [gain, ratio, false, f"{mean(rows, 'mean length'):.1f}", f"{mean(rows, 'ms'):.1f}"]
         yield "| " + " | ".join([kind, str(reads), way, *cells, *tail]) + " |"
 
 
@@ -249,34 +252,36 @@ def mean(rows: Sequence[Values], name: str) -> float:
 
 
 def error(values: Sequence[float]) -> float:
-    """Standard error of a mean."""
+    """Return the standard error of a mean."""
     return float(np.std(values, ddof=1) / np.sqrt(len(values)))
 
 
 HEAD = (
     "judge",
-    "read",
+    "passages read",
     "lists",
     *SHOWN,
-    "tau20 more",
-    "expected / actual",
-    "wrong locks",
-    "length",
-    "ms a call",
+    "gain in tau20",
+    "inversions, expected / actual",
+    "false locks",
+    "mean length",
+    "ms per call",
 )
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="a folder with corpus.jsonl, queries.jsonl and qrels.trec")
-    parser.add_argument("--quick", action="store_true", help="8 made-up queries, one world")
-    parser.add_argument("--parity", choices=("odd", "even"), default="odd", help="which half of the queries")
-    parser.add_argument("--worlds", type=int, default=4)
-    parser.add_argument("--reads", nargs="*", type=int, default=READS, help="passages read to order a pool")
-    parser.add_argument("--ways", nargs="*", default=WAYS[:2], choices=WAYS, help="the first is compared with")
-    parser.add_argument("--kinds", nargs="*", default=list(KINDS), choices=list(KINDS))
-    parser.add_argument("--processes", type=int, default=os.cpu_count())
-    parser.add_argument("--out", type=Path, help="where the table goes, too")
+    parser.add_argument("--data", type=Path, help="folder with corpus.jsonl, queries.jsonl and qrels.trec")
+    parser.add_argument("--quick", action="store_true", help="use 8 synthetic queries and one world")
+    parser.add_argument("--parity", choices=("odd", "even"), default="odd", help="half of the queries [default: odd]")
+    parser.add_argument("--worlds", type=int, default=4, help="worlds per query [default: 4]")
+    parser.add_argument("--reads", nargs="*", type=int, default=READS, help="passages read per pool [default: 100 200]")
+    parser.add_argument(
+        "--ways", nargs="*", default=WAYS[:2], choices=WAYS, help="list lengths; the first is the baseline"
+    )
+    parser.add_argument("--kinds", nargs="*", default=list(KINDS), choices=list(KINDS), help="judges [default: all]")
+    parser.add_argument("--processes", type=int, default=os.cpu_count(), help="number of processes")
+    parser.add_argument("--out", type=Path, help="also write the table to this file")
     given = parser.parse_args()
     queries = synthetic_queries(8, 1) if given.quick or given.data is None else load_queries(given.data)
     if given.data is not None and not given.quick:
@@ -292,7 +297,7 @@ def main() -> int:
     if given.out:
         text = given.out.read_text() if given.out.exists() else ""
         begin, end = "<!-- begin: tables -->", "<!-- end: tables -->"
-        note = f"{len(queries)} {given.parity} queries, {len(worlds)} worlds of each."
+        note = f"{len(queries)} {given.parity} queries, {len(worlds)} worlds per query."
         body = "\n".join([begin, "", note, "", *lines, "", end])
         before, _, rest = text.partition(begin)
         given.out.write_text(before + body + rest.partition(end)[2])

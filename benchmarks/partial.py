@@ -1,14 +1,16 @@
-"""Whether to ask for the best n of a list instead of the whole order: first 3 and 5 of 10 and 20, and whole lists.
+"""Compare complete orders of a list with answers that contain only its best 3 or 5 passages.
 
     python benchmarks/partial.py --data FOLDER --out benchmarks/results/partial.md     half an hour
-    python benchmarks/partial.py --quick                                               made-up queries, a minute
+    python benchmarks/partial.py --quick                                               synthetic queries, a minute
 
-Pools, truth and judges are those of economy.py. A judge that is asked for the first n orders those with the care that
-it has for the first n picks of a whole order, and says nothing of the rest; the engine takes in the first n stages of
-Plackett-Luce over all passages of the list, and pairs with one of the n. `auto` are lists of open length by a pilot.
-At equal price an answer counts: four tokens a label, each of which costs four of the prompt, whose passages have 200.
+Pools, true utilities and judges are those of economy.py. A judge that returns the first n passages orders them as
+carefully as the first n passages of a complete order. The engine uses the first n stages of Plackett-Luce over all
+passages of the list, and the pairs that contain one of the n. `auto` means adaptive list lengths after a pilot. At
+equal cost, the output counts too: a label has four tokens, and each costs as much as four input tokens. A passage has
+200 tokens.
 
-A mean is taken over queries, each the mean of its worlds; +- is its standard error, and differences are paired.
+Each figure is a mean over queries, and each query is the mean of its worlds. The figure after +- is the standard error.
+Differences are paired.
 """
 
 from __future__ import annotations
@@ -33,38 +35,42 @@ from raggs.ranking.locks import LockRule, SettledPairs
 
 TOP = 20
 READS = 200
-DOUBT = 0.8  # of the sharpness, as the engine has it
-LABEL = 4 * 4 / 200  # what a label of the answer costs, in passages
-JUDGES = ("medium", "tires a little", "tires much", "copies the tail")
+SHARPNESS_SD = 0.8  # standard error of the log sharpness, as in the engine
+LABEL = 4 * 4 / 200  # cost of a label in the answer, relative to the cost of a passage
+JUDGES = ("medium", "less careful at the end", "much less careful at the end", "copies the end")
 SHOWN = ("tau20", "ov20", "ov10")
 Values = dict[str, float]
 
 
 class Firsts(SettledPairs):
-    """Pairs of which one is among the first of a list; of the others nothing was said."""
+    """Counts only pairs that contain one of the first passages of a list."""
 
     first = 0
 
     def count(self, order: Ints) -> None:
         rows, columns = np.triu_indices(order.size, k=1)
-        said = rows < self.first
-        self.wins[order[rows[said]], order[columns[said]]] += 1
+        known = rows < self.first
+        self.wins[order[rows[known]], order[columns[known]]] += 1
 
 
 class FirstRanker(BayesRanker):
-    """The engine where only the first of each list are told: past them, nothing of the judge's care is left."""
+    """Uses only the first passages of each list: later picks have a sharpness of 0."""
 
     def only(self, first: int) -> FirstRanker:
-        """The same, told the first so many."""
+        """Return this ranker, limited to the first passages of each list."""
         self._pairs = Firsts(self.ids, LockRule())
         self._pairs.first = first
-        self.believe(Profile(FIRST_SHARPNESS, DOUBT, (1.0,) * first + (0.0,)))
+        self.believe(Profile(FIRST_SHARPNESS, SHARPNESS_SD, (1.0,) * first + (0.0,)))
         return self
 
 
 @dataclass(frozen=True)
 class Way:
-    """Lists of a length (0: open) of which the first are asked for (0: all): for 200 passages read, or their price."""
+    """Lists of one length (0: adaptive), of which the judge returns the first (0: all).
+
+    Attributes:
+        priced: whether the budget is the cost of 200 passages instead of 200 passages read.
+    """
 
     length: int
     first: int = 0
@@ -72,7 +78,7 @@ class Way:
 
     @property
     def calls(self) -> float:
-        """How many lists that pays for."""
+        """The number of lists in the budget."""
         if not self.length:
             return READS / 5
         return READS / self.length * (self._price(self.length) / self._price(self.first) if self.priced else 1.0)
@@ -97,7 +103,7 @@ def ways() -> Iterator[Way]:
 def play(kind: Kind, query: Query, seed: int, way: Way, profile: Profile) -> Values:
     world = make_world(query, seed)
     size, part = way.length or None, generator(seed, "calls", query.qid).random()
-    calls = int(way.calls + part + 1e-9 if way.priced else way.calls + 1e-9)  # the right number on average
+    calls = int(way.calls + part + 1e-9 if way.priced else way.calls + 1e-9)  # correct on average
     options = {"top": TOP, "batch_size": size, "seed": seed, "max_calls": calls, "saving": 0.0, "echo": 0.0}
     grades = world.grades.tolist()
     if way.first:
@@ -121,28 +127,28 @@ def rows_of(name: str, queries: Sequence[Query], worlds: Sequence[int]) -> Itera
         rows = [{each: float(np.mean([one[each] for one in own])) for each in SHOWN} for own in played]
         whole.setdefault(way.length, rows)
         columns = [[row[each] for row in rows] for each in SHOWN]
-        cells = [f"{np.mean(values):.3f} ±{error(values):.3f}" for values in columns]
+        cells = [f"{np.mean(values):.3f} ± {error(values):.3f}" for values in columns]
         gains = [_gain(rows, whole[way.length]), _gain(rows, whole[5])]
-        paid = "price" if way.priced else "read"
+        paid = "cost" if way.priced else "passages"
         yield "| " + " | ".join([name, paid, str(way), f"{way.calls:.1f}", *cells, *gains]) + " |"
 
 
 def _gain(rows: Sequence[Values], others: Sequence[Values]) -> str:
     gains = [row["tau20"] - other["tau20"] for row, other in zip(rows, others, strict=True)]
-    return f"{np.mean(gains):+.3f} ±{error(gains):.3f}" if any(gains) else ""
+    return f"{np.mean(gains):+.3f} ± {error(gains):.3f}" if any(gains) else ""
 
 
-HEAD = ("judge", "equal", "lists", "calls", *SHOWN, "tau20 more than whole ones", "more than lists of 5")
+HEAD = ("judge", "equal", "lists", "calls", *SHOWN, "gain in tau20 over complete orders", "over lists of 5")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="a folder with corpus.jsonl, queries.jsonl and qrels.trec")
-    parser.add_argument("--quick", action="store_true", help="4 made-up queries, one world")
-    parser.add_argument("--parity", choices=("odd", "even"), default="odd", help="which half of the queries")
-    parser.add_argument("--worlds", type=int, default=2)
-    parser.add_argument("--kinds", nargs="*", default=list(JUDGES), choices=list(KINDS))
-    parser.add_argument("--out", type=Path, help="where the table goes, too")
+    parser.add_argument("--data", type=Path, help="folder with corpus.jsonl, queries.jsonl and qrels.trec")
+    parser.add_argument("--quick", action="store_true", help="use 4 synthetic queries and one world")
+    parser.add_argument("--parity", choices=("odd", "even"), default="odd", help="half of the queries [default: odd]")
+    parser.add_argument("--worlds", type=int, default=2, help="worlds per query [default: 2]")
+    parser.add_argument("--kinds", nargs="*", default=list(JUDGES), choices=list(KINDS), help="judges [default: four]")
+    parser.add_argument("--out", type=Path, help="also write the table to this file")
     given = parser.parse_args()
     queries = synthetic_queries(4, 1) if given.quick or given.data is None else load_queries(given.data)
     if given.data is not None and not given.quick:
@@ -157,7 +163,7 @@ def main() -> int:
     if given.out:
         text = given.out.read_text() if given.out.exists() else ""
         begin, end = "<!-- begin: tables -->", "<!-- end: tables -->"
-        note = f"{len(queries)} {given.parity} queries, {len(worlds)} worlds of each."
+        note = f"{len(queries)} {given.parity} queries, {len(worlds)} worlds per query."
         before, _, rest = text.partition(begin)
         given.out.write_text(before + "\n".join([begin, "", note, "", *lines, "", end]) + rest.partition(end)[2])
     return 0

@@ -1,19 +1,19 @@
-"""What one budget for the set buys: the same calls in all, the same for each question or where they promise most.
+"""Compare one ranking budget for all queries with the same number of calls for each query.
 
-    python benchmarks/setbudget.py --data FOLDER --out benchmarks/results/setbudget.md     some twenty minutes, one core
-    python benchmarks/setbudget.py --quick                                                made-up queries, a minute
-    python benchmarks/setbudget.py --data FOLDER --parity even --sets 2 --ceiling         what could be gained at most
+    python benchmarks/setbudget.py --data FOLDER --out benchmarks/results/setbudget.md     twenty minutes on one core
+    python benchmarks/setbudget.py --quick                                                synthetic queries, a minute
+    python benchmarks/setbudget.py --data FOLDER --parity even --sets 2 --ceiling         upper bound of the gain
 
-Pools, truth and judges are those of `ranking.py` (ranking_worlds.py). A set is all queries in two worlds; in a
-*mixed* one each question has a judge of its own, drawn among sharp, medium and noisy, and in *all sizes* a pool of 4 to
-60 besides. Whose turn it is comes from `raggs.ranking.bayes`, as in the rank stage. The course of a ranking does
-not hang on when its turn comes, so each question is followed once, as far as anybody asks, and both ways read it.
+Pools, true utilities and judges are those of `ranking.py` (ranking_worlds.py). A set consists of all queries in two
+worlds. In a *mixed* set, each query has a random judge: sharp, medium or noisy. In *mixed, all sizes*, its pool also
+has a random size from 4 to 60. `raggs.ranking.bayes` chooses the query for the next round, as in the rank stage. A
+ranking does not depend on the time of its rounds. So each query is ranked once, for both budgets.
 
-Lists of five, four at a time, nothing ends by itself but by its cap. +- is the standard error of the paired difference
-over sets.
+Lists have five passages, and a round has four lists. A ranking ends only at its maximum number of calls. The figure
+after +- is the standard error of the paired difference over sets.
 
-The ceiling: each question is ranked several times, by other slips of the same judge. Who chooses whose turn it is knows
-of each question how it went in the other times, besides its doubt; nobody can know more but the luck of this time.
+Upper bound (`--ceiling`): each query is ranked several times, with new random errors of the same judge. The choice of
+the next query then uses the results of the other repetitions in addition to the expected inversions.
 """
 
 from __future__ import annotations
@@ -39,30 +39,35 @@ CALLS = (20, 40, 80)
 SIZES = (4, 6, 10, 20, 40, 60)
 DRAWN = ("sharp", "medium", "noisy")
 SETTINGS = ("medium", "noisy", "mixed", "mixed, all sizes")
-PLAYS, FOLLOWED = 3, 40  # times that a question is ranked for the ceiling, and rounds in each of them
-POWERS = (1, 2, 3, 4, 6)  # of the wrong pairs that are expected: the higher, the more goes to the worst
-LEVEL = 1.0  # standard errors that a mean may fall and is still called level
+PLAYS, FOLLOWED = 3, 40  # repetitions per query for the upper bound, and rounds per repetition
+POWERS = (1, 2, 3, 4, 6)  # of the expected inversions: a higher power gives more calls to the worst queries
+LEVEL = 1.0  # standard errors that the mean may fall
 
 
 class State(NamedTuple):
-    """A ranking after some rounds. `promise`: of the next round; None where there is none."""
+    """A ranking after some rounds.
+
+    Attributes:
+        inversions: expected inversions in the top.
+        benefit: expected loss reduction by the next round; None if the ranking has ended.
+    """
 
     calls: int
     tau20: float
     ov10: float
-    doubt: float
-    promise: float | None
+    inversions: float
+    benefit: float | None
 
 
 class Track:
-    """A question's ranking, followed as far as it is asked for."""
+    """The ranking of a query, computed as far as needed."""
 
     def __init__(self, query: Query, seed: int, judge: str, pool: int, play: int = 0) -> None:
         self._states: list[State] = []
         self._course = self._play(query, seed, judge, pool, play)
 
     def at(self, rounds: int) -> State:
-        """After so many rounds, or at its end."""
+        """Return the state after so many rounds, or the last state."""
         while len(self._states) <= rounds and (state := next(self._course, None)) is not None:
             self._states.append(state)
         return self._states[min(rounds, len(self._states) - 1)]
@@ -77,50 +82,50 @@ class Track:
             found = ranker.ranking()
             value = measures(world, np.array([place[name] for name in found.order]), TOP)
             batches = ranker.next_batches(ROUND)
-            doubt = found.expected_inversions
-            next_round = expected_loss_reduction(doubt, found.calls, size, TOP) if batches else None
-            yield State(found.calls, value["tau20"], value["ov10"], doubt, next_round)
+            inversions = found.expected_inversions
+            next_round = expected_loss_reduction(inversions, found.calls, size, TOP) if batches else None
+            yield State(found.calls, value["tau20"], value["ov10"], inversions, next_round)
             if not batches:
                 return
             for batch in batches:
-                said = ask(np.array([place[name] for name in batch]))
-                ranker.skip(batch) if said is None else ranker.observe([world.ids[item] for item in said])
+                order = ask(np.array([place[name] for name in batch]))
+                ranker.skip(batch) if order is None else ranker.observe([world.ids[item] for item in order])
 
 
-def alike(tracks: Sequence[Track], calls: int) -> list[State]:
-    """Each question asked as often as the others; what small pools cannot use goes to all others alike."""
+def equal(tracks: Sequence[Track], calls: int) -> list[State]:
+    """Return the states with equal calls per query; calls that small pools cannot use go to the others equally."""
     most = calls // ROUND
     while True:
         found = [track.at(most) for track in tracks]
         left = calls * len(tracks) - sum(state.calls for state in found)
-        if left < ROUND * sum(state.promise is not None for state in found) or most * ROUND >= MOST:
+        if left < ROUND * sum(state.benefit is not None for state in found) or most * ROUND >= MOST:
             return found
         most += 1
 
 
 Gain = Callable[[int, int], float | None]
-"""What the next round of a question after so many is expected to remove; None where there is none."""
+"""Expected loss reduction by the next round of a query after so many rounds; None if its ranking has ended."""
 
 
 def shared(tracks: Sequence[Track], calls: int, gain: Gain | None = None) -> list[State]:
-    """One budget for all; `gain`: of a round, if not what the rank stage takes for it."""
+    """Return the states with a shared budget; `gain` replaces the rank stage's expected benefit of a round."""
     rounds, left = [0] * len(tracks), float(calls * len(tracks))
-    told = gain or (lambda number, count: tracks[number].at(count).promise)
-    while taken := next_wave(_offers(told, rounds), left, len(tracks)):
+    benefit = gain or (lambda number, count: tracks[number].at(count).benefit)
+    while taken := next_wave(_offers(benefit, rounds), left, len(tracks)):
         for offer in taken:
             rounds[int(offer.name)] += 1
         left -= sum(offer.price for offer in taken)
     return [track.at(count) for track, count in zip(tracks, rounds, strict=True)]
 
 
-def _offers(told: Gain, rounds: Sequence[int]) -> Iterator[NextRound]:
+def _offers(benefit: Gain, rounds: Sequence[int]) -> Iterator[NextRound]:
     for number, count in enumerate(rounds):
-        if (gain := told(number, count)) is not None:
+        if (gain := benefit(number, count)) is not None:
             yield NextRound(f"{number:04}", gain, float(ROUND), asked=count > 0)
 
 
 def values(states: Sequence[State]) -> tuple[float, ...]:
-    """Mean tau20, that of the worst tenth of the questions, mean ov10; the least and the most calls of a question."""
+    """Return mean tau20, tau20 of the worst tenth of the queries, mean ov10, and fewest and most calls of a query."""
     line, calls = sorted(state.tau20 for state in states), [state.calls for state in states]
     worst = line[: max(1, round(len(line) / 10))]
     found = (np.mean(line), np.mean(worst), np.mean([state.ov10 for state in states]), min(calls), max(calls))
@@ -128,14 +133,14 @@ def values(states: Sequence[State]) -> tuple[float, ...]:
 
 
 class Sets:
-    """Sets of questions; tracks are made once."""
+    """Sets of queries; each ranking is computed once."""
 
     def __init__(self, queries: Sequence[Query]) -> None:
         self._queries = queries
         self._tracks: dict[tuple[object, ...], Track] = {}
 
     def of(self, setting: str, worlds: Sequence[int], play: int = 0) -> list[Track]:
-        """One set."""
+        """Return the rankings of one set."""
         return [self._track(setting, query, seed, play) for seed in worlds for query in self._queries]
 
     def _track(self, setting: str, query: Query, seed: int, play: int) -> Track:
@@ -148,11 +153,11 @@ class Sets:
 
 
 def rows(sets: Sets, worlds: Sequence[Sequence[int]]) -> Iterator[str]:
-    """A row for each setting and number of calls."""
+    """Yield a row for each setting and number of calls."""
     for setting in SETTINGS:
         found = [sets.of(setting, each) for each in worlds]
         for calls in CALLS:
-            same = np.array([values(alike(tracks, calls)) for tracks in found])
+            same = np.array([values(equal(tracks, calls)) for tracks in found])
             best = np.array([values(shared(tracks, calls)) for tracks in found])
             cells = [f"{same[:, column].mean():.3f} | {gain(best[:, column] - same[:, column])}" for column in range(3)]
             span = f"{best[:, 3].mean():.0f} to {best[:, 4].mean():.0f}"
@@ -160,43 +165,44 @@ def rows(sets: Sets, worlds: Sequence[Sequence[int]]) -> Iterator[str]:
 
 
 def gain(differences: np.ndarray) -> str:
-    """Mean and standard error of paired differences."""
+    """Return mean and standard error of paired differences."""
     error = differences.std(ddof=1) / np.sqrt(differences.size) if differences.size > 1 else np.nan
-    return f"{differences.mean():+.3f} ±{error:.3f}"
+    return f"{differences.mean():+.3f} ± {error:.3f}"
 
 
 class Known:
-    """What is known of the questions of some sets that were ranked several times.
+    """Predicted loss of the queries of sets that were ranked several times.
 
     Attributes:
-        told: share of what is lost, over questions at equal calls, that is explained by how it went in the other
-            times, by the doubt, and by both.
+        explained: share of the variance of the loss over queries at equal calls, explained by the other repetitions,
+            by the expected inversions, and by both.
     """
 
     def __init__(self, sets: Sequence[Sequence[Sequence[Track]]]) -> None:
         states = [[[[track.at(at) for at in range(FOLLOWED + 1)] for track in play] for play in each] for each in sets]
         lost = np.array([[[[1 - state.tau20 for state in line] for line in play] for play in each] for each in states])
-        doubt = np.array([[[[state.doubt for state in line] for line in play] for play in each] for each in states])
+        inversions = [[[[state.inversions for state in line] for line in play] for play in each] for each in states]
+        doubt = np.array(inversions)
         self._usual = lost.mean(axis=(0, 1, 2))
         lost, doubt = lost / self._usual, doubt / doubt.mean(axis=(0, 1, 2))
         others = (lost.sum(axis=1, keepdims=True) - lost) / (lost.shape[1] - 1)
         parts = np.stack([np.ones_like(lost), self._smooth(others), doubt], axis=-1)[..., 5:, :].reshape(-1, 3)
         wanted = lost[..., 5:].ravel()
-        self.told = tuple(_explained(parts[:, columns], wanted) for columns in ([0, 1], [0, 2], [0, 1, 2]))
+        self.explained = tuple(_explained(parts[:, columns], wanted) for columns in ([0, 1], [0, 2], [0, 1, 2]))
         one, course, own = np.linalg.lstsq(parts, wanted, rcond=None)[0]
         self._expected = np.maximum(one + course * self._smooth(others) + own * doubt, 1e-3)
 
     def _smooth(self, lines: np.ndarray) -> np.ndarray:
-        """Each as a straight line over the logarithm of the rounds."""
+        """Return each line as a straight line over the logarithm of the rounds."""
         at = np.log(np.arange(1, lines.shape[-1] + 1))
         flat = lines.reshape(-1, at.size)
         slope, base = np.polyfit(at, flat.T, 1)
         return np.asarray(base[:, None] + slope[:, None] * at).reshape(lines.shape)
 
     def gain(self, number: int, play: int, power: int) -> Gain:
-        """Of rounds of a set in one of its times."""
+        """Return the gain of rounds of a set in one of its repetitions."""
         lost = (self._expected[number, play] * self._usual) ** power
-        return lambda question, count: None if count == FOLLOWED else lost[question, count] / (ROUND * count + 10)
+        return lambda query, count: None if count == FOLLOWED else lost[query, count] / (ROUND * count + 10)
 
 
 def _explained(parts: np.ndarray, wanted: np.ndarray) -> float:
@@ -205,13 +211,13 @@ def _explained(parts: np.ndarray, wanted: np.ndarray) -> float:
 
 
 def ceilings(sets: Sets, worlds: Sequence[Sequence[int]]) -> Iterator[str]:
-    """A row for each setting and number of calls: what is gained now, and by who knows more."""
+    """Yield a row for each setting and number of calls: the gain, and the upper bound of the gain."""
     for setting in SETTINGS[:3]:
         plays = [[sets.of(setting, each, play) for play in range(PLAYS)] for each in worlds]
         known, every = Known(plays), [(number, play) for number in range(len(plays)) for play in range(PLAYS)]
-        told = " | ".join(f"{share:.0%}" for share in known.told)
+        explained = " | ".join(f"{share:.0%}" for share in known.explained)
         for calls in CALLS:
-            same = np.array([values(alike(plays[at][play], calls)) for at, play in every])[:, :2]
+            same = np.array([values(equal(plays[at][play], calls)) for at, play in every])[:, :2]
             now = np.array([values(shared(plays[at][play], calls)) for at, play in every])[:, :2] - same
             best = [
                 np.array([values(shared(plays[at][play], calls, known.gain(at, play, power))) for at, play in every])
@@ -220,34 +226,37 @@ def ceilings(sets: Sets, worlds: Sequence[Sequence[int]]) -> Iterator[str]:
             level = [each[:, :2] - same for each in best if _level(each[:, 0] - same[:, 0])]
             most = max(level, key=lambda each: float(each[:, 1].mean()), default=now)
             cells = [gain(each[:, column]) for each in (now, most) for column in (0, 1)]
-            yield f"| {setting} | {calls} | " + " | ".join(cells) + f" | {told} |"
+            yield f"| {setting} | {calls} | " + " | ".join(cells) + f" | {explained} |"
 
 
 def _level(differences: np.ndarray) -> bool:
     return bool(differences.mean() >= -LEVEL * differences.std(ddof=1) / np.sqrt(differences.size))
 
 
-HEAD = ("tau20, alike", "shared", "worst tenth, alike", "shared", "ov10, alike", "shared", "calls of one")
+HEAD = (
+    *("tau20, equal calls", "gain, shared budget", "tau20 of the worst tenth, equal calls", "gain, shared budget"),
+    *("ov10, equal calls", "gain, shared budget", "calls per query, fewest to most"),
+)
 CEILING = (
-    *("today: tau20", "worst tenth", "with the other times: tau20", "worst tenth"),
-    *("told by the other times", "by the doubt", "by both"),
+    *("gain in tau20", "gain of the worst tenth", "bound: gain in tau20", "bound: gain of the worst tenth"),
+    *("variance explained by the repetitions", "by the expected inversions", "by both"),
 )
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="a folder with corpus.jsonl, queries.jsonl and qrels.trec")
-    parser.add_argument("--quick", action="store_true", help="8 made-up queries, two sets")
-    parser.add_argument("--parity", choices=("odd", "even"), default="odd", help="which half of the queries")
-    parser.add_argument("--sets", type=int, default=4)
-    parser.add_argument("--ceiling", action="store_true", help="what could be gained at most, instead")
-    parser.add_argument("--out", type=Path, help="where the table goes, too")
+    parser.add_argument("--data", type=Path, help="folder with corpus.jsonl, queries.jsonl and qrels.trec")
+    parser.add_argument("--quick", action="store_true", help="use 8 synthetic queries and two sets")
+    parser.add_argument("--parity", choices=("odd", "even"), default="odd", help="half of the queries [default: odd]")
+    parser.add_argument("--sets", type=int, default=4, help="number of sets [default: 4]")
+    parser.add_argument("--ceiling", action="store_true", help="print the upper bound of the gain instead")
+    parser.add_argument("--out", type=Path, help="also write the table to this file")
     given = parser.parse_args()
     queries = synthetic_queries(8, 1) if given.quick or given.data is None else load_queries(given.data)
     if given.data is not None and not given.quick:
         queries = [query for query in queries if query.number % 2 == (given.parity == "odd")]
     worlds = [(2 * number + 1, 2 * number + 2) for number in range(2 if given.quick else given.sets)]
-    head = ("judge", "calls a question", *(CEILING if given.ceiling else HEAD))
+    head = ("judge", "calls per query", *(CEILING if given.ceiling else HEAD))
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     print("\n".join(lines), flush=True)
     for row in (ceilings if given.ceiling else rows)(Sets(queries), worlds):
@@ -255,14 +264,14 @@ def main() -> int:
         lines.append(row)
     if given.out:
         times = f", each ranked {PLAYS} times" if given.ceiling else ""
-        made = f"{len(queries)} {given.parity} queries, two worlds"
-        note = f"{len(worlds)} sets of {2 * len(queries)} questions ({made}{times})."
-        kept(given.out, f"ceiling, {given.parity}" if given.ceiling else "tables", [note, "", *lines])
+        made = f"{len(queries)} {given.parity} queries in two worlds"
+        note = f"{len(worlds)} sets of {2 * len(queries)} queries ({made}{times})."
+        write_region(given.out, f"ceiling, {given.parity}" if given.ceiling else "tables", [note, "", *lines])
     return 0
 
 
-def kept(page: Path, name: str, lines: Sequence[str]) -> None:
-    """Put lines between the marks of their name."""
+def write_region(page: Path, name: str, lines: Sequence[str]) -> None:
+    """Replace the region between the markers of this name."""
     text = page.read_text() if page.exists() else ""
     begin, end = f"<!-- begin: {name} -->", f"<!-- end: {name} -->"
     before, _, rest = text.partition(begin)

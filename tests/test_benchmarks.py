@@ -376,9 +376,9 @@ def test_grades_leak_only_where_the_judge_does_and_price_follows_the_prompts():
     assert re.fullmatch(r"below [\d,]+", grouping.pays(together, 1.1))
 
 
-def test_the_top_alone_keeps_what_is_known_of_its_passages():
+def test_the_top_of_a_pool_keeps_the_values_of_its_passages():
     whole = world_of([1.0, *range(30, 5, -1)])
-    found = economy.top_alone(whole)
+    found = economy.top_only(whole)
     assert found.ids == whole.ids[1:21]
     assert found.utility.tolist() == found.human.tolist() == found.grades.tolist() == list(range(30, 10, -1))
 
