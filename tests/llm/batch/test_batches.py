@@ -625,8 +625,10 @@ def test_a_batch_leaves_out_what_another_run_gets_by_direct_calls_meanwhile(benc
             first = asyncio.ensure_future(ask(direct, TEXTS[:2]))
             await asyncio.sleep(0.1)  # the direct calls hold their claims now
             second = await ask(patient, TEXTS[:3])
-            await asyncio.gather(direct.close(), patient.close())
-            return await first, second
+            found = await first, second
+            await direct.close()
+            await patient.close()
+            return found
 
         direct, patient = b.llm(timeout_s=20), batching(b)
         first, second = asyncio.run(work(direct, patient))
