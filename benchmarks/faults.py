@@ -291,7 +291,7 @@ class Till(LLMServer):
     """A provider that counts its requests, and bills those that it does not refuse with a status.
 
     Attributes:
-        usd: the amount that it has billed.
+        usd: the billed amount.
     """
 
     def __init__(

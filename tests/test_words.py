@@ -23,6 +23,7 @@ from typing import Literal, NamedTuple
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+BENCHMARKS = ROOT / "benchmarks"
 ALLOWANCES = Path(__file__).parent / "fixtures" / "words.json"
 
 Kind = Literal["docs", "docstring", "message", "comment"]
@@ -141,7 +142,7 @@ def sentences_of_page(path: str, text: str) -> Iterator[Sentence]:  # noqa: C901
             yield from (
                 Sentence(path, number, "docs", each, prose=False)
                 for cell in cells
-                if len(cell.split()) >= 2
+                if len(cell.split()) >= 2 and re.search("[a-z]{2}", cell)
                 for each in split_sentences(cell)
             )
         elif bare.startswith("#"):
@@ -273,6 +274,11 @@ def sentences(path: Path) -> tuple[Sentence, ...]:
 @cache
 def files() -> tuple[Path, ...]:
     """Return every checked file."""
+    return (*read_by_users(), *sorted((BENCHMARKS / "results").glob("*.md")), *sorted(BENCHMARKS.glob("*.py")))
+
+
+def read_by_users() -> tuple[Path, ...]:
+    """Return the checked files without benchmark programs and their tables, whose cells would fill every sample."""
     return (*pages(), *sorted((ROOT / "raggs").rglob("*.py")), *sorted((ROOT / "docs").glob("*.py")))
 
 
@@ -345,7 +351,7 @@ READERS_SHARES: dict[Kind, float] = {"docs": 0.4, "docstring": 0.35, "message": 
 
 def sample(seed: int, number: int) -> list[Sentence]:
     """Return random sentences, with a fixed share of each kind, in random order."""
-    found = [each for path in files() for each in sentences(path)]
+    found = [each for path in read_by_users() for each in sentences(path)]
     draw = random.Random(seed)
     drawn = [
         each
@@ -365,10 +371,10 @@ def main(arguments: list[str]) -> None:
             print(f"{place}. [{each.kind}] {each.path}:{each.line}\n   {each.text}")
     elif arguments == ["--summary"]:
         for kind in ("docs", "docstring", "message", "comment"):
-            all_of_kind = [each for path in files() for each in sentences(path) if each.kind == kind]
+            all_of_kind = [each for path in read_by_users() for each in sentences(path) if each.kind == kind]
             found = [
                 each
-                for path in files()
+                for path in read_by_users()
                 for each, why in matches(path)
                 if each.kind == kind and why != FUNCTION_DOCSTRING
             ]
