@@ -111,10 +111,10 @@ class SheetPacking:
         twin = 0 if row.twin is None else self._number(SheetPassage(row.twin)) + 1
         sure = -1 if row.sure is None else round(row.sure, SHEET_DIGITS)
         place = [row.rank or 0, row.low or 0, row.high or 0, sure, int(row.locked), *_rounded(row.score, row.sigma)]
-        unranked = [0, row.pooled or 0, 0, 0, 0, 0, 0]  # with its fused rank
         below = [places[doc_id] for doc_id in row.below if doc_id in places]
         grade = 0 if row.grade is None else row.grade + 1
-        of_rank: PackedRow = [*place] if row.rank else [*unranked]
+        # an unranked passage has its fused rank in place of the lowest plausible one
+        of_rank: PackedRow = [*place] if row.rank else [0, row.pooled or 0, 0, 0, 0, 0, 0]
         return [self._number(row), grade, self._name(row.by), *of_rank, twin, said, row.cut, words, below, row.votes]
 
     def _hit(self, hit: int | str) -> int:

@@ -305,11 +305,8 @@ def _usable(people: JudgeValidation) -> str:
         case "no":
             return f"Do not use this set for {first.use}: the judge disagrees with the human labels."
         case _:
-            more = (
-                ""
-                if first.more is None
-                else f": about {plural(first.more, 'more human label')} needed to check the judge"
-            )
+            needed = "" if first.more is None else plural(first.more, "more human label")
+            more = f": about {needed} needed to check the judge" if needed else ""
             return f"Not yet known whether you can use this set for {first.use}{more}."
 
 
@@ -321,9 +318,8 @@ def _headline(labels: LabelMix, relevant: int) -> str:
     highest = max(labels.grades)
     named = f"{relevant} or {highest}" if highest == relevant + 1 else f"grade {relevant} or more"
     share = sum(count for grade, count in labels.grades.items() if grade >= relevant) / total
-    each = f"{total / labels.queries:,.0f} labels each"
-    about = "" if total % labels.queries == 0 else " on average"
-    return f"{plural(labels.queries, 'query')} with {each}{about}; {share:.0%} of labels are relevant ({named})."
+    each = f"{total / labels.queries:,.0f} labels each{' on average' if total % labels.queries else ''}"
+    return f"{plural(labels.queries, 'query')} with {each}; {share:.0%} of labels are relevant ({named})."
 
 
 def _mix(labels: LabelMix, *, unused: bool) -> tuple[BarSegment, ...]:
@@ -346,11 +342,9 @@ def _shades(labels: LabelMix, low: int, high: int) -> dict[str, str]:
 
 def _labels(labels: LabelMix) -> Iterator[Section]:
     share = ("relevant share of judged passages", *(f"{each:.1%}" for each in _figures(labels.prevalence)))
-    said = []
-    if labels.without:
-        none = f"{plural(labels.without, 'query')} without a relevant passage"
-        said.append(f"{none}: their recall is always 0")
-    yield Section("Labels per query", tuple(said), Table.of(HEAD, [*map(_row, labels.spreads), share]))
+    none = f"{plural(labels.without, 'query')} without a relevant passage"
+    said = (f"{none}: their recall is always 0",) if labels.without else ()
+    yield Section("Labels per query", said, Table.of(HEAD, [*map(_row, labels.spreads), share]))
 
 
 def _row(spread: QuerySpread) -> tuple[str, ...]:
