@@ -165,7 +165,7 @@ def test_failed_judgments_end_with_code_7_and_are_retried(project: Project, serv
     assert "failed — run the same command again to retry them" in said
     server.fault_for, count = None, server.count
     drift()
-    assert 0 < server.count - count < CALLS / 4
+    assert 0 < server.count - count < CALLS / 2, "a failed answer repeats its passage, not the others"
 
 
 def test_samples_of_the_run_show_the_noise(server: LLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
