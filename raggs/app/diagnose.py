@@ -32,8 +32,8 @@ from raggs.diagnosis.base import (
     Diagnosis,
     DiagnosisFindings,
     DiagnosisInputs,
+    complete_verdict,
     found_in,
-    hedged,
     kind_of,
     lay_out,
     summarise,
@@ -365,7 +365,7 @@ def _require_keys(kind: Diagnosis[DiagnosisFindings], bench: Bench) -> None:
 def _report(kind: Diagnosis[DiagnosisFindings], bench: Bench, causes: str) -> DiagnosisReport:
     looks_at = {*kind.needs, *kind.TAKES}
     judged = "golden" in looks_at and bench.has("golden")
-    found = hedged(kind, kind.measure(bench))
+    found = complete_verdict(kind, kind.measure(bench))
     return DiagnosisReport(
         kind=kind.config.type,
         title=kind.TITLE,

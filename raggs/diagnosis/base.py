@@ -35,7 +35,7 @@ from raggs.base.text import FOLDING, plural
 from raggs.chunking.models import parse_spec
 from raggs.config.models import RunConfig
 from raggs.diagnosis import REGISTRY
-from raggs.diagnosis.models import DiagnosisReport, KeyFigure
+from raggs.diagnosis.models import DiagnosisReport, KeyFigure, NextAction
 from raggs.evaluation.models import ReportPart
 from raggs.golden.base import GoldenSet
 from raggs.golden.judgments import Judgments
@@ -447,6 +447,14 @@ class Diagnosis(Adapter, ABC, Generic[P]):
         """Return in one sentence whether the findings can change which system is better; empty if that is unknown."""
         return ""
 
+    def action(self, found: P) -> NextAction | None:
+        """Return the most important action; None if there is none."""
+        return None
+
+    def is_conclusive(self, found: P) -> bool:
+        """Return whether the verdict is based on enough queries, and meets or does not meet its limits clearly."""
+        return self.rests_on(found) >= MIN_CLAIM_QUERIES
+
     def outcome(self, found: P) -> str:
         """Return "pass" or "fail"; "measured" if there is no limit, or if the result is inconclusive."""
         return "measured" if found.passed is None else "pass" if found.passed else "fail"
@@ -570,15 +578,9 @@ def page(report: DiagnosisReport, drawn: Mapping[str, str]) -> str:
 MAX_NAMED_ITEMS = 2  # maximum number of items in one list of a verdict
 
 
-def verdict_sentences(found: str, then: str = "") -> str:
-    """Return one or two sentences: the finding, and the most important action."""
-    return " ".join(f"{each}." for each in (found, then) if each)
-
-
-def action_in(verdict: str) -> tuple[str, str]:
-    """Return the finding and the action of a verdict; the action is empty if no sentence starts with "First"."""
-    finding, _, action = verdict.partition(". First ")
-    return (f"{finding}.", capital(action.removeprefix("try: "))) if action else (verdict, "")
+def verdict_sentences(*findings: str) -> str:
+    """Return the findings that are not empty as sentences."""
+    return " ".join(f"{each}." for each in findings if each)
 
 
 def capital(text: str) -> str:
@@ -598,10 +600,12 @@ def some_of(words: Sequence[str]) -> str:
     return join_with_and([*words[:MAX_NAMED_ITEMS], *more])
 
 
-def hedged(kind: Diagnosis[P], found: P) -> P:
-    """Return the findings. If there are too few queries for a conclusion, the verdict states that first."""
-    count = kind.rests_on(found)
-    if count >= MIN_CLAIM_QUERIES:
-        return found
-    few = f"Preliminary ({plural(count, kind.OVER)}, at least {MIN_CLAIM_QUERIES} needed)"
-    return found.model_copy(update={"verdict": f"{few}: {found.verdict}"})
+def complete_verdict(kind: Diagnosis[P], found: P) -> P:
+    """Return the findings with the action at the end of the verdict. If there are too few queries for a conclusion,
+    the verdict states that first.
+    """
+    count, action = kind.rests_on(found), kind.action(found)
+    verdict = found.verdict if action is None else f"{found.verdict} {action.sentence}"
+    if count < MIN_CLAIM_QUERIES:
+        verdict = f"Preliminary ({plural(count, kind.OVER)}, at least {MIN_CLAIM_QUERIES} needed): {verdict}"
+    return found.model_copy(update={"verdict": verdict})

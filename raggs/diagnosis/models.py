@@ -5,6 +5,7 @@ share.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from shlex import quote
 from typing import Literal, Self
 
 from pydantic import Field, JsonValue
@@ -81,6 +82,35 @@ class MeanPart(ReportPart):
     def cell(self, form: NumberForm = "score", mark: str = "") -> Cell:
         """Return the table cell."""
         return bounded(self.mean, self.low, self.high, form, mark)
+
+
+class NextAction(ReportPart):
+    """The most important action after a diagnosis.
+
+    Attributes:
+        text: the action, as an imperative without a full stop.
+        tentative: whether the action may not help.
+        in_details: whether the details of the report show what the action needs.
+        kind: kind of diagnosis to run again; empty if none.
+        options: options for it.
+    """
+
+    text: str
+    tentative: bool = False
+    in_details: bool = False
+    kind: str = ""
+    options: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """The action as a sentence of the verdict."""
+        details, command = " (--details)" * self.in_details, ": " * bool(self.kind) + self.command_for("")
+        return f"First {'try: ' * self.tentative}{self.text}{details}{command}."
+
+    def command_for(self, golden: str) -> str:
+        """Return the command with a golden set; an empty name leaves it out. The text is empty without a command."""
+        named = f" --golden {quote(golden)}" if golden else ""
+        return f"raggs diagnose {self.kind}{named} {self.options}" * bool(self.kind)
 
 
 class KeyFigure(ReportPart):

@@ -9,7 +9,7 @@ bounds apply to measures without a mode, and to lists without tied scores. In ot
 narrow, but may be too
 wide: up to the range of the measure. A query without unjudged passages keeps its value.
 
-Bounds of a score (`unjudged_bounds`): the values if all unjudged passages had the lowest grade, or all the highest.
+Bounds of a score (`Fillings.bounds`): the values if all unjudged passages had the lowest grade, or all the highest.
 Only passages within the cutoff get a grade. A passage with a grade counts as judged, so it also counts in the ideal
 list.
 
@@ -460,11 +460,6 @@ class Fillings:
         if (k, grade) not in self._made:
             self._made[k, grade] = fill_holes(self._hits, k, grade)
         return self._made[k, grade]
-
-
-def unjudged_bounds(hits: Hits, named: MeasureSpec) -> UnjudgedBounds:
-    """Return the bounds of one measure; for several measures, `Fillings` is faster."""
-    return Fillings(hits).bounds(named)
 
 
 def fill_holes(hits: Hits, k: int, grade: int) -> Hits:

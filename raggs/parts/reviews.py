@@ -365,11 +365,6 @@ def fold_reviews(reviews: Iterable[Review]) -> CurrentReviews:
     return found
 
 
-def standing_reviews(reviews: Iterable[Review]) -> Iterator[Review]:
-    """Yield the valid grades, orders and evidence, in file order; withdrawn and replaced lines are omitted."""
-    yield from lines_in_force([(line.id, line) for line in reviews], [])
-
-
 class ReviewKey(Protocol):
     """The fields that must be known of each line to determine which lines are valid."""
 
@@ -390,7 +385,7 @@ S = TypeVar("S", bound=ReviewKey)
 
 
 def lines_in_force(lines: Sequence[tuple[str, S]], unmatched: list[str]) -> Iterator[S]:
-    """Yield the valid lines (see `standing_reviews`) of pairs of id and line.
+    """Yield the valid lines, which are neither withdrawn nor replaced, of pairs of id and line.
 
     `unmatched` receives each id that a line refers to if no earlier label of the same annotator has it.
     """

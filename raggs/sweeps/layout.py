@@ -197,7 +197,7 @@ SINGLE_SYSTEMS_AXIS = "systems"  # Key in a plan's axes for systems outside the 
 FRONT_SIGN, CHOSEN_SIGN, CHOSEN_FRONT_SIGN = "*", ">", ">*"
 SIGNS = {
     CHOSEN_FRONT_SIGN: "recommended, and on the front like those with *",
-    CHOSEN_SIGN: "recommended under the limits; without them another system is better",
+    CHOSEN_SIGN: "recommended under the limits, but not on the front",
     FRONT_SIGN: "on the front: no other system is at least as good, fast (p50) and cheap, and better in one of these",
 }
 

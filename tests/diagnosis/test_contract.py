@@ -158,10 +158,12 @@ def test_a_claim_that_rests_on_few_is_called_a_hint_in_the_same_words(
     assert found.verdict.startswith("Preliminary (") == (0 < count < base.MIN_CLAIM_QUERIES)
     bare = found.found.model_copy(update={"verdict": "So it is."})
     monkeypatch.setattr(base, "MIN_CLAIM_QUERIES", count + 1)
-    told = f"Preliminary ({plural(count, kind.OVER)}, at least {count + 1} needed): So it is."
-    assert base.hedged(diagnosis, bare).verdict == told
+    action = diagnosis.action(bare)
+    said = f"So it is. {action.sentence}" if action else "So it is."
+    told = f"Preliminary ({plural(count, kind.OVER)}, at least {count + 1} needed): {said}"
+    assert base.complete_verdict(diagnosis, bare).verdict == told
     monkeypatch.setattr(base, "MIN_CLAIM_QUERIES", count)
-    assert base.hedged(diagnosis, bare) == bare
+    assert base.complete_verdict(diagnosis, bare) == bare.model_copy(update={"verdict": said})
 
 
 def test_what_is_drawn_is_drawn_of_the_file_alone(found: DiagnosisResult) -> None:

@@ -14,8 +14,8 @@ from support.project import make_project
 from raggs.app.diagnose import DiagnoseRequest, DiagnosisResult, forecast_diagnosis, run_diagnosis
 from raggs.base.errors import RaggsError, UsageError
 from raggs.diagnosis.models import MeanPart
-from raggs.diagnosis.noise import verdict
-from raggs.diagnosis.noise.measuring import NO_REWRITER, LevelPart, NoiseFindings, own_questions
+from raggs.diagnosis.noise import NoiseDiagnosis, verdict
+from raggs.diagnosis.noise.measuring import NO_REWRITER, LevelPart, NoiseDiagnosisConfig, NoiseFindings, own_questions
 from raggs.parts.noises import LANGUAGES
 
 MODEL = "openai/judge"
@@ -113,9 +113,10 @@ def test_the_verdict_says_what_noise_costs_and_who_brings_what_back(found: Noise
     told = verdict(found.cosines, clear)
     loss = "Noise of level 4 reduces n_recall4@10 of hybrid search by 20.0 points"
     assert told.startswith(f"{loss}; rewriter clean recovers ")
-    assert told.endswith(
-        ". First try another rewriter, such as a model: raggs diagnose noise --rewriter llm:gpt-5-mini --dry-run."
-    )
+    action = NoiseDiagnosis(NoiseDiagnosisConfig()).action(found.model_copy(update={"ends": tuple(clear)}))
+    assert action is not None
+    command = "raggs diagnose noise --rewriter llm:gpt-5-mini --dry-run"
+    assert action.sentence == f"First try another rewriter, such as a model: {command}."
 
 
 def test_too_few_judged_questions_are_told_in_the_verdict(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from raggs.metrics.columns import GradeScale, Qrels, Run, UtilityEstimates, beli
 from raggs.metrics.evaluate import evaluate, measure_hits
 from raggs.metrics.hits import find_hits
 from raggs.metrics.names import at_cutoffs, needs_cutoff, parse_measure, parse_measures
-from raggs.metrics.unjudged import LabelUncertainty, unjudged_bounds, with_doubt
+from raggs.metrics.unjudged import Fillings, LabelUncertainty, with_doubt
 
 LABELS = {"one": {"a": 5, "b": 4, "c": 4, "d": 2, "e": 1}, "two": {"a": 1, "b": 2}}
 NAMES = ("ndcg@3", "ra_nwg@3", "recall@3")
@@ -98,7 +98,7 @@ def test_a_passage_with_another_label_loses_what_was_believed_of_it():
 
 def test_holes_are_filled_beside_a_ranking():
     hits = find_hits(ranked({("one", "a"): (4.6, 0.2)}), Run.of({"one": ["x", "a"], "two": ["a"]}))
-    found = unjudged_bounds(hits, parse_measure("ndcg[utility]@2"))
+    found = Fillings(hits).bounds(parse_measure("ndcg[utility]@2"))
     assert found.lowest[0] < found.highest[0]
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from raggs.metrics.columns import GradeScale, Qrels, Run
 from raggs.metrics.hits import find_hits
 from raggs.metrics.names import parse_measure
-from raggs.metrics.unjudged import Fillings, fill_holes, unjudged_bounds
+from raggs.metrics.unjudged import Fillings, fill_holes
 
 DOCS = [f"doc-{number}" for number in range(8)]
 LISTS = st.dictionaries(st.sampled_from(["one", "two", "three"]), st.permutations(DOCS).map(lambda ids: ids[:6]))
@@ -25,7 +25,7 @@ def hits_of(judged, lists):
 @given(GRADES.filter(bool), LISTS.filter(bool), st.sampled_from(MEASURES))
 def test_bounds_are_the_scores_with_every_hole_within_the_cutoff_judged(judged, lists, name):
     named = parse_measure(name)
-    found = unjudged_bounds(hits_of(judged, lists), named)
+    found = Fillings(hits_of(judged, lists)).bounds(named)
     for values, grade in zip(found, (1, 5), strict=True):
         more = {
             qid: labels | {doc: grade for doc in lists.get(qid, [])[: named.measure.k] if doc not in labels}
@@ -37,7 +37,7 @@ def test_bounds_are_the_scores_with_every_hole_within_the_cutoff_judged(judged, 
 def test_without_holes_both_bounds_are_the_score():
     hits = hits_of({"one": {"doc-1": 5, "doc-2": 1}}, {"one": ["doc-2", "doc-1"]})
     named = parse_measure("ndcg@2")
-    assert unjudged_bounds(hits, named).lowest == unjudged_bounds(hits, named).highest == named.values(hits)
+    assert Fillings(hits).bounds(named).lowest == Fillings(hits).bounds(named).highest == named.values(hits)
 
 
 def test_only_what_stands_within_the_cutoff_is_filled():
@@ -49,14 +49,14 @@ def test_only_what_stands_within_the_cutoff_is_filled():
 
 def test_a_pooled_but_unjudged_passage_is_a_hole():
     hits = hits_of({"one": {"doc-1": 5, "doc-7": -1}}, {"one": ["doc-7", "doc-1"]})
-    found = unjudged_bounds(hits, parse_measure("precision@2"))
+    found = Fillings(hits).bounds(parse_measure("precision@2"))
     assert (found.lowest[0], found.highest[0]) == (0.5, 1.0)
 
 
 def test_tied_holes_keep_their_rank():
     hits = hits_of({"one": {"doc-1": 5}}, {"one": {"doc-1": 1.0, "doc-2": 1.0, "doc-3": 1.0}})
     assert fill_holes(hits, 3, 1).rank.tolist() == [1, 2, 3]
-    assert unjudged_bounds(hits, parse_measure("mrr@3")).lowest[0] == pytest.approx(1 / 3)
+    assert Fillings(hits).bounds(parse_measure("mrr@3")).lowest[0] == pytest.approx(1 / 3)
 
 
 @given(GRADES.filter(bool), LISTS.filter(bool))
@@ -65,7 +65,7 @@ def test_measures_that_share_filled_lists_have_the_bounds_that_each_has_alone(ju
     together = Fillings(hits)
     for name in MEASURES:
         for shared, alone in zip(
-            together.bounds(parse_measure(name)), unjudged_bounds(hits, parse_measure(name)), strict=True
+            together.bounds(parse_measure(name)), Fillings(hits).bounds(parse_measure(name)), strict=True
         ):
             np.testing.assert_array_equal(shared, alone)
 

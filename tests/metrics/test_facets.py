@@ -17,7 +17,7 @@ from raggs.metrics.hits import find_hits
 from raggs.metrics.measures import REGISTRY
 from raggs.metrics.measures.novelty import with_first
 from raggs.metrics.names import parse_measure
-from raggs.metrics.unjudged import unjudged_bounds
+from raggs.metrics.unjudged import Fillings
 
 DOCS = "abcdefgh"
 GRADES = st.dictionaries(st.sampled_from(DOCS), st.integers(1, 5), min_size=1)
@@ -112,5 +112,5 @@ def test_bounds_know_where_facets_stand_first():
     """A filled hole has no facet of its own, and repeats none; the judged passage below it still repeats the hole's."""
     judged, facets = {"a": 5, "b": 5}, {"x": "site", "a": "site"}
     hits = find_hits(Qrels.of({"q": judged}, GradeScale.of(1, 5)), run := Run.of({"q": ["x", "a"]}))
-    found = unjudged_bounds(with_first(hits, run, facets, "trec"), parse_measure("ra_nwg_novel(0)@2"))
+    found = Fillings(with_first(hits, run, facets, "trec")).bounds(parse_measure("ra_nwg_novel(0)@2"))
     assert (found.lowest.tolist(), found.highest.tolist()) == ([0.0], [0.5])

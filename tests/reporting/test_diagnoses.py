@@ -17,6 +17,7 @@ import raggs
 from raggs.app.report import ReportRequest, gather, report, write_report_page
 from raggs.base.errors import NotFoundError
 from raggs.diagnosis import REGISTRY
+from raggs.diagnosis.models import NextAction
 from raggs.diagnosis.store import DiagnosisStore
 from raggs.reporting.sections.results import DiagnosesSection
 from raggs.stats.resampling import MIN_CLAIM_QUERIES
@@ -112,43 +113,53 @@ def test_tables_that_show_passages_stay_out_of_a_report_without_texts(
     assert DiagnosesSection().data(replace(facts, texts=True)).diagnoses  # type: ignore[union-attr]
 
 
+AGAIN = NextAction(text="use another", kind="noise", options="--rewriter mine")
+
+
 @pytest.mark.parametrize(
-    ("verdict", "passed", "few", "word", "action", "command"),
+    ("advice", "sentence", "action", "command"),
     [
-        ("It is fast. First try: use less. More.", True, 0, "pass", "Use less. More.", ""),
-        (
-            "It is slow. First report ranges: raggs eval --details.",
-            False,
-            0,
-            "fail",
-            "Report ranges.",
-            "raggs eval --details",
-        ),
-        ("Inconclusive: it may be.", None, 0, "inconclusive", "", ""),
-        ("It is so.", None, 0, "measured", "", ""),
-        ("It is so.", None, 1, "inconclusive", "", ""),
+        (NextAction(text="use less", tentative=True), " First try: use less.", "Use less.", ""),
+        (AGAIN, " First use another: raggs diagnose noise --rewriter mine.", "Use another.", AGAIN.command_for("")),
+        (NextAction(text="read it", in_details=True), " First read it (--details).", "Read it (in the details).", ""),
+        (None, "", "", ""),
     ],
 )
-def test_a_card_has_an_outcome_an_action_and_its_command(
+def test_a_card_has_the_finding_the_action_and_its_command(
     project: SweepProject,
     monkeypatch: pytest.MonkeyPatch,
-    verdict: str,
-    passed: bool | None,
-    few: int,
-    word: str,
+    advice: NextAction | None,
+    sentence: str,
     action: str,
     command: str,
+) -> None:
+    monkeypatch.setattr(Tiny, "action", lambda *_: advice)
+    facts = gather(ReportRequest(project.folder, diagnoses=project.folder / "d"))
+    (report,) = facts.diagnoses
+    found = report.model_copy(update={"found": {**report.found, "verdict": f"It is slow.{sentence}"}})
+    part = DiagnosesSection().data(replace(facts, diagnoses=(found,)))
+    assert part is not None
+    (card,) = part.diagnoses
+    assert (card.verdict, card.action) == ("It is slow.", action)
+    assert card.command == command, "labels in a file are no run to diagnose"
+    assert AGAIN.command_for("my run") == "raggs diagnose noise --golden 'my run' --rewriter mine"
+
+
+@pytest.mark.parametrize(
+    ("passed", "few", "word"),
+    [(True, 0, "pass"), (False, 0, "fail"), (None, 0, "measured"), (None, 1, "inconclusive"), (False, 1, "fail")],
+)
+def test_a_card_has_an_outcome(
+    project: SweepProject, monkeypatch: pytest.MonkeyPatch, passed: bool | None, few: int, word: str
 ) -> None:
     """With fewer queries than a claim needs, a measurement without a limit is inconclusive."""
     monkeypatch.setattr(Tiny, "rests_on", lambda *_: MIN_CLAIM_QUERIES - few)
     facts = gather(ReportRequest(project.folder, diagnoses=project.folder / "d"))
     (report,) = facts.diagnoses
-    found = report.model_copy(update={"found": {**report.found, "verdict": verdict, "passed": passed}})
+    found = report.model_copy(update={"found": {**report.found, "passed": passed}})
     part = DiagnosesSection().data(replace(facts, diagnoses=(found,)))
     assert part is not None
-    (card,) = part.diagnoses
-    assert (card.word, card.action, card.command) == (word, action, command)
-    assert card.verdict == (verdict.partition(" First")[0] if action else verdict)
+    assert [card.word for card in part.diagnoses] == [word]
 
 
 @pytest.mark.parametrize(("wide", "scheme"), [(1400, "light"), (390, "dark")])

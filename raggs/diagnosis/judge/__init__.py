@@ -41,7 +41,7 @@ from raggs.diagnosis.judge.measuring import (
     pools_above_floor,
     pools_of,
 )
-from raggs.diagnosis.models import KeyFigure
+from raggs.diagnosis.models import KeyFigure, NextAction
 from raggs.evaluation.svg import SHARE, AxisLimit, ChartAxis, Curve, ForestRow, chart, forest
 from raggs.llm.rehearsal import DryRunLLM
 from raggs.parts.judges import Judge
@@ -61,7 +61,7 @@ def verdict(found: JudgeFindings) -> str:
             f"{found.judge} returned no complete order: {single.failed} of {single.asked} answers "
             "were not a valid order"
         )
-        return verdict_sentences(told, "First read the answers in the table of failures")
+        return verdict_sentences(told)
     if all(part.mean == 0 and not part.high for part in (single.again, single.otherwise, ranked.otherwise)):
         return verdict_sentences(
             f"{found.judge} returns the same order of {found.size} passages every time, so repeated ranking "
@@ -344,6 +344,10 @@ class JudgeDiagnosis(Diagnosis[JudgeFindings]):
 
     def decision_effect(self, found: JudgeFindings) -> str:
         return "Unchanged: scores use grades, and this diagnosis tests only the golden order."
+
+    def action(self, found: JudgeFindings) -> NextAction | None:
+        ordered = any(part.mean is not None for part in (found.single.otherwise, found.single.again))
+        return None if ordered else NextAction(text="read the answers in the table of failures")
 
     def rests_on(self, found: JudgeFindings) -> int:
         return found.pools

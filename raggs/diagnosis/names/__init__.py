@@ -20,7 +20,7 @@ from raggs.base.settings import Causes
 from raggs.base.text import plural
 from raggs.base.types import finite_or_none
 from raggs.diagnosis.base import Bench, Diagnosis, join_with_and, some_of, verdict_sentences
-from raggs.diagnosis.models import KeyFigure
+from raggs.diagnosis.models import KeyFigure, NextAction
 from raggs.diagnosis.names.models import (
     AblationPart,
     EndToEnd,
@@ -203,10 +203,9 @@ def _margin_plot(measure: str, changes: Sequence[NamesEndToEndPart]) -> str:
 
 
 ADVICE = {
-    "embedder": "First fuse it with a lexical retriever (RRF), which treats names as ordinary words",
-    "reranker": "First try another reranker, or fuse its order with a lexical one (RRF)",
+    "embedder": "fuse it with a lexical retriever (RRF), which treats names as ordinary words",
+    "reranker": "try another reranker, or fuse its order with a lexical one (RRF)",
 }
-MORE_QUESTIONS_ADVICE = "First increase --questions and --runs"
 
 
 def blind(subject: SubjectPart) -> bool:
@@ -226,16 +225,15 @@ def is_passed(subjects: Sequence[SubjectPart]) -> bool | None:
 
 
 def verdict(subjects: Sequence[SubjectPart], least: float, most: float) -> str:
-    """Return which scorer fails and by which changes, and the most important action."""
+    """Return which scorer fails and by which changes."""
     scorers = list(dict.fromkeys(each.scorer for each in subjects))
     wrong = [
         text for name in scorers if (text := _failure_clause(name, [each for each in subjects if each.scorer == name]))
     ]
     if wrong:
-        first = next(each for each in subjects if blind(each) or _failed(each))
         others = len(wrong) - 1
         more = [f"{plural(others, 'other scorer')} also fail{'s' * (others == 1)}"] if others else []
-        return verdict_sentences("; ".join([wrong[0], *more]), ADVICE[first.what])
+        return verdict_sentences("; ".join([wrong[0], *more]))
     kept = (
         f"removing the identity costs at least {least:g}% of the name margin, another form or layout at most {most:g}%"
     )
@@ -246,7 +244,6 @@ def verdict(subjects: Sequence[SubjectPart], least: float, most: float) -> str:
     ]:
         return verdict_sentences(
             f"Inconclusive: {some_of(doubted)} cannot be distinguished from the limit ({kept})",
-            MORE_QUESTIONS_ADVICE,
         )
     return verdict_sentences(
         f"{some_of(scorers)} {'distinguishes' if len(scorers) == 1 else 'distinguish'} names within the limits: {kept}"
@@ -363,6 +360,14 @@ class NamesDiagnosis(Diagnosis[NamesFindings]):
 
     def decision_effect(self, found: NamesFindings) -> str:
         return "Unchanged for these queries: this diagnosis tests names. It matters if your users search for people."
+
+    def action(self, found: NamesFindings) -> NextAction | None:
+        failed = next((each for each in found.subjects if blind(each) or _failed(each)), None)
+        text = "increase --questions and --runs" if failed is None else ADVICE[failed.what]
+        return None if failed is None and found.passed is not None else NextAction(text=text)
+
+    def is_conclusive(self, found: NamesFindings) -> bool:
+        return super().is_conclusive(found) and found.passed is not None
 
     def rests_on(self, found: NamesFindings) -> int:
         return min(each.questions for each in found.subjects)

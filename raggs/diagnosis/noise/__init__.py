@@ -31,7 +31,7 @@ from raggs.base.text import plural
 from raggs.base.types import Number
 from raggs.chunking.models import spec_name
 from raggs.diagnosis.base import Bench, Diagnosis, capital, join_with_and, verdict_sentences
-from raggs.diagnosis.models import KeyFigure, MeanPart
+from raggs.diagnosis.models import KeyFigure, MeanPart, NextAction
 from raggs.diagnosis.noise.losses import HYBRID, NoiseLosses, SearchedQuestions, conditions, questions_of
 from raggs.diagnosis.noise.measuring import (
     GOLDEN,
@@ -184,7 +184,7 @@ def _forest(ends: Sequence[NoiseEndToEndPart]) -> str:
 
 
 def verdict(cosines: Sequence[LevelPart], ends: Sequence[NoiseEndToEndPart], untold: str | None = None) -> str:
-    """Return the cost of noise in a search, and the most important action. If nothing was searched, or the cost is not
+    """Return the cost of noise in a search. If nothing was searched, or the cost is not
     significant, return the effect on cosines and this reason instead.
 
     Args:
@@ -196,7 +196,8 @@ def verdict(cosines: Sequence[LevelPart], ends: Sequence[NoiseEndToEndPart], unt
     lost = _loss_of(parts)
     if lost.mean is not None and lost.high is not None and lost.high < 0:
         costs = f"Noise of level {level} reduces {measure} of {system} search by {-100 * lost.mean:.1f} points"
-        return verdict_sentences(*_with_rewriter(costs, parts))
+        name, back = _recovery(parts)
+        return verdict_sentences(costs if back is None else f"{costs}; rewriter {name} recovers {_regained_text(back)}")
     if lost.mean is not None:
         untold = f"Its effect on {measure} of {system} search is not significant ({100 * lost.mean:+.1f} points)"
     elif ends:
@@ -242,17 +243,10 @@ def _of_embedder(cosines: Sequence[LevelPart]) -> str:
     return f"{told}; rewriter {name} recovers {shares}"
 
 
-TRY_LLM = "raggs diagnose noise --rewriter llm:gpt-5-mini --dry-run"  # estimates the cost first
-
-
-def _with_rewriter(costs: str, parts: Sequence[NoiseEndToEndPart]) -> tuple[str, str]:
+def _recovery(parts: Sequence[NoiseEndToEndPart]) -> tuple[str | None, MeanPart | None]:
+    """Return the best rewriter, and the share of the loss that it recovers."""
     name = best_rewriter((part.rewriter, part.mean.mean) for part in parts)
-    back = next((part.regained for part in parts if part.rewriter == name), None)
-    if name is None or back is None:
-        return costs, f"First try a rewriter: {TRY_LLM}"
-    helps = back.low is not None and back.low > 0
-    then = f"rewrite queries (embed.rewrite: {name})" if helps else f"try another rewriter, such as a model: {TRY_LLM}"
-    return f"{costs}; rewriter {name} recovers {_regained_text(back)}", f"First {then}"
+    return name, next((part.regained for part in parts if part.rewriter == name), None)
 
 
 def _system(ends: Sequence[NoiseEndToEndPart]) -> str:
@@ -372,6 +366,17 @@ class NoiseDiagnosis(Diagnosis[NoiseFindings]):
 
     def decision_effect(self, found: NoiseFindings) -> str:
         return "Unchanged for these queries: this diagnosis adds noise to them. It matters if users write such queries."
+
+    def action(self, found: NoiseFindings) -> NextAction | None:
+        *_, parts = _deciding(found.ends)
+        if (lost := _loss_of(parts)).high is None or lost.high >= 0:
+            return None
+        name, back = _recovery(parts)
+        if back is not None and back.low is not None and back.low > 0:
+            return NextAction(text=f"rewrite queries (embed.rewrite: {name})")
+        text = "try a rewriter" if back is None else "try another rewriter, such as a model"
+        # --dry-run estimates the cost first
+        return NextAction(text=text, kind="noise", options="--rewriter llm:gpt-5-mini --dry-run")
 
     def rests_on(self, found: NoiseFindings) -> int:
         return found.searched if found.ends else min(found.questions.values())

@@ -22,7 +22,7 @@ from raggs.base.settings import Causes, Flag, split_commas
 from raggs.base.text import plural
 from raggs.base.types import Number
 from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisConfig, verdict_sentences
-from raggs.diagnosis.models import KeyFigure
+from raggs.diagnosis.models import KeyFigure, NextAction
 from raggs.diagnosis.precision.measuring import (
     CurvePart,
     ListScoring,
@@ -78,7 +78,7 @@ def _worst(systems: Sequence[PrecisionSystemPart]) -> PrecisionSystemPart | None
 
 
 def verdict(systems: Sequence[PrecisionSystemPart], reversals: Sequence[ReversalPart], favours: int) -> str:
-    """Return the system whose scores depend most on the order of ties, and how to avoid this dependence."""
+    """Return the system whose scores depend most on the order of ties."""
     worst = _worst(systems)
     more = [FAVOURS[favours]] if favours else []
     if worst is None or not _widest_range(worst):
@@ -88,14 +88,7 @@ def verdict(systems: Sequence[PrecisionSystemPart], reversals: Sequence[Reversal
     found += f"{widest.measure} varies by {_points_in_text(widest.range)} points"
     if pairs := {frozenset((each.first, each.second)) for each in reversals}:
         found += f", and {plural(len(pairs), 'pair')} of systems change{'s' * (len(pairs) == 1)} places"
-    alike = (part for part in systems if (part.name, part.dtype) == (worst.name, worst.dtype))
-    spared = next((part for part in alike if part.hps), None)
-    then = "First report expected scores and ranges: raggs eval --details"
-    if spared is not None:
-        left = _points_in_text(_widest_range(spared))
-        rest = "removes this dependence" if left == "0.00" else f"leaves at most {left} points"
-        then = f"First compute the last step in float32, which {rest}"
-    return verdict_sentences("; ".join([found, *more]), then)
+    return verdict_sentences("; ".join([found, *more]))
 
 
 def _reversals_section(found: PrecisionFindings) -> Section:
@@ -282,6 +275,18 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFindings]):
             f"Unchanged: no systems change places. Be careful if {worst.name} differs from another system by less than "
             f"{_points_in_text(_widest_range(worst))} points."
         )
+
+    def action(self, found: PrecisionFindings) -> NextAction | None:
+        worst = _worst(found.systems)
+        if worst is None or not _widest_range(worst):
+            return None
+        alike = (part for part in found.systems if (part.name, part.dtype) == (worst.name, worst.dtype))
+        spared = next((part for part in alike if part.hps), None)
+        if spared is None:
+            return NextAction(text="report expected scores and ranges: raggs eval --details")
+        left = _points_in_text(_widest_range(spared))
+        rest = "removes this dependence" if left == "0.00" else f"leaves at most {left} points"
+        return NextAction(text=f"compute the last step in float32, which {rest}")
 
     def rests_on(self, found: PrecisionFindings) -> int:
         return found.queries

@@ -18,7 +18,7 @@ from raggs.base.settings import Causes, Flag, InputPath
 from raggs.base.text import plural
 from raggs.base.types import finite_or_none
 from raggs.diagnosis.base import Bench, Diagnosis, DiagnosisConfig, some_of, verdict_sentences
-from raggs.diagnosis.models import KeyFigure
+from raggs.diagnosis.models import KeyFigure, NextAction
 from raggs.diagnosis.retrieval.measuring import (
     BASELINE_RULES,
     DOUBT,
@@ -113,7 +113,7 @@ def _questions(found: RetrievalFindings) -> Section:
     return Section("Queries that fail", (said,), table_of(found.worst, "qid", *values, "shared", "shortened"))
 
 
-OWN_CORPUS = "First pass run files over the golden set's corpus: --run NAME=FILE."
+OWN_CORPUS = NextAction(text="pass run files over the golden set's corpus: --run NAME=FILE")
 EXAMPLES = 5  # maximum number of example queries per trait
 MAX_WORST_QUESTIONS = 20  # maximum number of failing queries shown
 
@@ -128,9 +128,9 @@ def put_together(
     parts = tuple(part for system in systems for part in _traits(system.name, measured, traits, asked.seed))
     found = tuple(_findings(measured, asked.seed))
     return RetrievalFindings(
-        verdict=_verdict(systems, parts, found, asked.measure.name, failing)
+        verdict=_verdict(systems, parts, asked.measure.name, failing)
         if systems[0].name not in measured.strange
-        else f"{measured.strange[systems[0].name]} {OWN_CORPUS}",
+        else measured.strange[systems[0].name],
         passed=None,
         measure=asked.measure.name,
         failing_below=failing,
@@ -233,29 +233,18 @@ def _worst(
         )
 
 
-def _verdict(
-    systems: Sequence[RetrievalSystemPart],
-    traits: Sequence[TraitPart],
-    found: Sequence[FindingPart],
-    measure: str,
-    failing: float,
-) -> str:
-    """Return how many queries of the best system fail, which queries fail most, and the first recommended
-    change.
-    """
+def _failing_traits(best: RetrievalSystemPart, traits: Sequence[TraitPart]) -> list[TraitPart]:
+    return [part for part in traits if part.system == best.name and part.clear and part.difference < 0]
+
+
+def _verdict(systems: Sequence[RetrievalSystemPart], traits: Sequence[TraitPart], measure: str, failing: float) -> str:
+    """Return how many queries of the best system fail, and which queries fail most."""
     best = systems[0]
     told = f"{best.name}: {best.failing} of {plural(best.questions, 'query')} fail{'s' * (best.failing == 1)} "
     told += f"({measure} below {failing:g})"
-    clear = [part for part in traits if part.system == best.name and part.clear and part.difference < 0]
-    shared = [f"{part.name} ({part.difference:+.2f})" for part in clear]
+    shared = [f"{part.name} ({part.difference:+.2f})" for part in _failing_traits(best, traits)]
     told += f"; queries score lower if they {some_of(shared)}" if shared else "; no common property is significant"
-    if first := next(iter(sorted(found, key=lambda part: part.about != best.name)), None):
-        return verdict_sentences(
-            told, f"First try: {first.knob.partition(';')[0]} (for {first.about}, {first.sentence})"
-        )
-    if clear:
-        return verdict_sentences(told, f"First try: {clear[0].knob.partition(';')[0]}")
-    return verdict_sentences(told, "First read the failing queries (--details)" if best.failing else "")
+    return verdict_sentences(told)
 
 
 class RetrievalConfig(DiagnosisConfig):
@@ -332,6 +321,17 @@ class RetrievalDiagnosis(Diagnosis[RetrievalFindings]):
 
     def decision_effect(self, found: RetrievalFindings) -> str:
         return "Unchanged: this diagnosis explains the losses of each system and what to improve next."
+
+    def action(self, found: RetrievalFindings) -> NextAction | None:
+        best = found.systems[0]
+        if any(note in found.verdict for note in found.notes):
+            return OWN_CORPUS
+        if first := next(iter(sorted(found.findings, key=lambda part: part.about != best.name)), None):
+            text = f"{first.knob.partition(';')[0]} (for {first.about}, {first.sentence})"
+            return NextAction(text=text, tentative=True)
+        if clear := _failing_traits(best, found.traits):
+            return NextAction(text=clear[0].knob.partition(";")[0], tentative=True)
+        return NextAction(text="read the failing queries", in_details=True) if best.failing else None
 
     def rests_on(self, found: RetrievalFindings) -> int:
         return found.systems[0].questions

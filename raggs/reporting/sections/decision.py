@@ -337,21 +337,20 @@ class DecisionSection(ReportSection):
 
     def data(self, facts: ReportFacts) -> DecisionPart:
         """Return the data of the section; every report has one."""
-        systems = None if facts.report is None else _of_systems(facts.report)
-        sweeps = tuple(_of_sweep(each.report, each.file, facts.report) for each in facts.sweeps)
-        found = tuple(checks(facts))
-        advised = (*((systems,) if systems else ()), *sweeps)
+        report, found = facts.report, tuple(checks(facts))
+        sweeps = tuple(_of_sweep(each.report, each.file, report) for each in facts.sweeps)
+        systems = None if report is None else _of_systems(report)
         return DecisionPart(
             systems=systems,
             sweeps=sweeps,
-            unit=point_meaning(facts.report) if facts.report and facts.report.comparisons else "",
-            figure=None if facts.report is None else next(differences(facts.report, facts.report.measures[0]), None),
+            unit=point_meaning(report) if report and report.comparisons else "",
+            figure=None if report is None else next(differences(report, report.measures[0]), None),
             trusted=next(state for state in TRUST_ORDER if state in {"good", *(check.state for check in found)}),
             checks=found,
             blocks=tuple(_blocks(found, facts)),
-            steps=tuple(_steps(facts, advised, found)),
+            steps=tuple(_steps(facts, [each for each in (systems, *sweeps) if each], found)),
             cost=tuple(_cost(facts)),
-            thresholds=(*_thresholds(facts.report), *_of_choices([each.report for each in facts.sweeps])),
+            thresholds=(*_thresholds(report), *_of_choices([each.report for each in facts.sweeps])),
         )
 
 

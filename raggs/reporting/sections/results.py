@@ -13,7 +13,6 @@ Systems: metrics with intervals, figures, wins per query, and the findings of ea
 from __future__ import annotations
 
 import re
-import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,7 +20,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from raggs.base.document import UNDEFINED, Cell, ReportDocument, ScoreRange, Section, Table, round_document
+from raggs.base.document import UNDEFINED, Cell, ReportDocument, ScoreRange, Section, Table, formatted, round_document
 from raggs.base.types import Number
 from raggs.diagnosis.models import DiagnosisReport, KeyFigure
 from raggs.evaluation.analyses import AnalysisFinding
@@ -37,6 +36,9 @@ from raggs.reporting.page import compact
 State = Literal["good", "bad", "doubt", "none"]
 UNCHANGED = "Unchanged"  # first word of the effect of a finding that changes no comparison
 STATES: dict[str, State] = {"fail": "bad", "inconclusive": "doubt", "measured": "none", "pass": "good"}  # shown first
+
+
+MEANING_OF_POINTS = "1 point is 0.01 of a score or share, which is between 0 and 1."
 
 
 class DiagnosisPart(ReportPart):
@@ -94,10 +96,7 @@ class DiagnosesPart(ReportPart):
         """Meaning of points and of the outcome "measured", if a card shows them."""
         points = any(each.number is not None and each.number.value.endswith(" points") for each in self.diagnoses)
         measured = any(each.word == "measured" for each in self.diagnoses)
-        said = (
-            "Measured: there is no limit to pass or fail." * measured,
-            "1 point is 0.01 of a score or share, which is between 0 and 1." * points,
-        )
+        said = ("Measured: there is no limit to pass or fail." * measured, MEANING_OF_POINTS * points)
         return " ".join(filter(None, said))
 
 
@@ -123,45 +122,24 @@ class DiagnosesSection(ReportSection):
         return DiagnosesPart(diagnoses=tuple(parts), said=(*facts.undiagnosed, *said))
 
 
-def _with_golden(command: str, place: str) -> str:
-    """Return a command of `raggs diagnose` or `raggs eval` with the run of the report; empty place: unchanged."""
-    name, *words = shlex.split(command)
-    kinds = {"diagnose": (2, ["--golden", place]), "eval": (1, ["-g", place, "-r", place])}
-    if not place or words[0] not in kinds:
-        return command
-    at, options = kinds[words[0]]
-    return shlex.join([name, *words[:at], *options, *words[at:]])
-
-
 def _part(report: DiagnosisReport, place: str) -> DiagnosisPart:
-    from raggs.diagnosis.base import action_in, found_in, kind_of, lay_out, plots
-    from raggs.stats.resampling import MIN_CLAIM_QUERIES
+    from raggs.diagnosis.base import capital, found_in, kind_of, lay_out
 
     found, kind = found_in(report), kind_of(report.kind)
-    word = kind.outcome(found)
-    few = kind.rests_on(found) < MIN_CLAIM_QUERIES
-    if word == "measured" and (few or found.verdict.startswith("Inconclusive")):
-        word = "inconclusive"
-    verdict, advice = action_in(found.verdict)
-    action, colon, command = advice.removesuffix(".").partition(": raggs ")
-    drawn = (SvgFigure(words=_plot_caption(report.kind, name), svg=inlined(svg)) for name, svg in plots(report).items())
+    word, action = kind.outcome(found), kind.action(found)
+    drawn = (SvgFigure(words=name.replace("-", " "), svg=inlined(svg)) for name, svg in kind.plots(found).items())
     return DiagnosisPart(
         kind=report.kind,
         title=report.title,
-        word=word,
-        verdict=verdict,
+        word="inconclusive" if word == "measured" and not kind.is_conclusive(found) else word,
+        verdict=found.verdict if action is None else found.verdict.removesuffix(action.sentence).rstrip(),
         decision=kind.decision_effect(found),
         number=kind.key_figure(found),
-        action=f"{action}.".replace("(--details)", "(in the details)") if action else "",
-        command=_with_golden(f"raggs {command}", place) if colon else "",
+        action="" if action is None else f"{capital(action.text)}{' (in the details)' * action.in_details}.",
+        command="" if action is None else action.command_for(place),
         document=round_document(lay_out(report), DIGITS),
         figures=tuple(drawn),
     )
-
-
-def _plot_caption(kind: str, file: str) -> str:
-    """Return the caption of a plot, derived from its file name."""
-    return file.removesuffix(".svg").removeprefix(f"{kind}-").replace("-", " ")
 
 
 SCORE_PIECE = "score"
@@ -350,14 +328,14 @@ def _sweep(found: ReportedSweep) -> SweepPart:
 
     drawn = tuple(SvgFigure(words=words, svg=inlined(svg)) for words, svg in plots(found.report).values())
     command = judging_command(found.file) if found.config and needs_judging(found.report) else ""
-    laid_out = lay_out(found.report, full=True, config=None if command else "FILE")
-    document = round_document(laid_out, DIGITS)
+    document = round_document(lay_out(found.report, full=True, config=None if command else "FILE"), DIGITS)
     first = [section.title for section in document.sections].index(SYSTEMS)
-    about, rest = document.sections[:first], document.sections[first:]
-    return SweepPart(document=document, about=about, rest=rest, figures=drawn, command=command)
+    rest = document.sections[first:]
+    return SweepPart(document=document, about=document.sections[:first], rest=rest, figures=drawn, command=command)
 
 
 LOWER = " ↓ lower is better"
+SCORE = f"z.{DIGITS}f"
 VALUE_DIGITS = 4  # decimals of a query's value: one more than shown, so that small differences have a sign
 FOUR_DECIMALS = re.compile(r"(?<![\d.])\d+\.\d{4}(?![\d.])")
 
@@ -417,7 +395,7 @@ def _systems_headline(report: EvalReport) -> str:
     measure, compared = report.measures[0], deciding_comparisons(report)
     scores = {system.name: system.scores[measure].mean for system in report.systems}
     if not compared:
-        said = _joined_names([f"{name} {_number(mean)}" for name, mean in scores.items()])
+        said = _joined_names([f"{name} {formatted(mean, SCORE)}" for name, mean in scores.items()])
         return f"{measure}: {said}."
     baseline = compared[0].baseline
     verdicts: dict[str, list[str]] = {}
@@ -430,11 +408,7 @@ def _systems_headline(report: EvalReport) -> str:
         else f"{_joined_names(names)} {'is' if len(names) == 1 else 'are'} {verdict}"
         for verdict, names in verdicts.items()
     )
-    return f"{baseline} scores {_number(scores.get(baseline))} on {measure}. Compared with {baseline}: {said}."
-
-
-def _number(value: Number) -> str:
-    return UNDEFINED if value is None else f"{value:z.{DIGITS}f}"
+    return f"{baseline} scores {formatted(scores.get(baseline), SCORE)} on {measure}. Compared with {baseline}: {said}."
 
 
 def _with_directions(document: ReportDocument, report: EvalReport) -> ReportDocument:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from raggs.diagnosis.names import ADVICE, is_passed, verdict
+from raggs.diagnosis.names import is_passed, verdict
 from raggs.diagnosis.names.models import AblationPart, MarginPart, SubjectPart
 from raggs.diagnosis.names.scoring import is_within_limit
 
@@ -57,7 +57,7 @@ def test_whoever_fails_is_named_with_what_over_languages():
     ]
     assert is_passed(subjects) is False
     told = '"names as random codes" leaves 70% (en) of the name margin and "initials only" costs 35% (en) and 30% (fr)'
-    assert verdict(subjects, 50, 20) == f"a fails: {told} of the name margin. {ADVICE['embedder']}."
+    assert verdict(subjects, 50, 20) == f"a fails: {told} of the name margin."
 
 
 def test_doubt_names_its_perturber():
@@ -70,4 +70,4 @@ def test_who_tells_nobody_apart_fails_whatever_the_changes():
     subjects = [subject("a", "fr", small=0.6, gibberish_name=(-80, -60))]
     assert is_passed(subjects) is False
     told = "a fails: it hardly distinguishes names in fr."
-    assert verdict(subjects, 50, 20) == f"{told} {ADVICE['embedder']}."
+    assert verdict(subjects, 50, 20) == told
