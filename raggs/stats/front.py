@@ -109,21 +109,6 @@ class Front:
     left_out: tuple[str, ...]
 
 
-def dominates(one: Candidate, other: Candidate, jitter_ms: float = JITTER_MS, cost_jitter: float = 0.0) -> bool:
-    """Return whether `one` certainly dominates `other`: no worse in cost, latency and every quality, and better in
-    something.
-
-    An unknown cost or latency may be any number of at least 0. So a system with an unknown value dominates no other
-    system. A system with an unknown cost is dominated only by one that costs nothing. A system with an unknown latency
-    is dominated only by one whose latency is 0 or below the jitter.
-
-    Raises:
-        ValueError: the numbers of measures differ, or a jitter is negative.
-    """
-    table = _tabulate([one, other], jitter_ms, cost_jitter)
-    return bool(_dominated(table, 0)[1])
-
-
 def find_front(candidates: Sequence[Candidate], jitter_ms: float = JITTER_MS, cost_jitter: float = 0.0) -> Front:
     """Return the Pareto front over cost, latency and all qualities.
 
@@ -133,7 +118,7 @@ def find_front(candidates: Sequence[Candidate], jitter_ms: float = JITTER_MS, co
         cost_jitter: two costs count as equal if the larger exceeds the smaller by less than this share.
 
     Raises:
-        ValueError: as for `dominates`, or two candidates have the same name.
+        ValueError: the numbers of measures differ, a jitter is negative, or two candidates have the same name.
     """
     check_candidates(candidates)
     table, left_out = _without_unknown_axes(_tabulate(candidates, jitter_ms, cost_jitter))
@@ -158,8 +143,8 @@ def may_replace(
     column's, up to the jitter of latency.
 
     Shape (candidates, candidates). If it is, a better quality makes the column's system superfluous; `halve` needs
-    this. A cost or latency that is unknown for all systems is not compared. Other unknown values may be anything, as in
-    `dominates`.
+    this. A cost or latency that is unknown for all systems is not compared. Other unknown values may be any number of at
+    least 0.
 
     Args:
         candidates: the systems, in any order.

@@ -238,8 +238,7 @@ def axes_in_names(levels: Mapping[str, str], varied: Collection[str]) -> list[st
         levels: level of the system by axis.
         varied: axes with more than one level in the sweep.
     """
-    order = ("mode", *(axis for axis in AXES if axis != "mode"))
-    return [axis for axis in order if axis in levels and (axis in varied or axis in NAMED_ALWAYS)]
+    return [axis for axis in dict.fromkeys(("mode", *AXES)) if axis in {*varied, *NAMED_ALWAYS} & levels.keys()]
 
 
 def system_name(levels: Mapping[str, str], axes: Iterable[str]) -> str:

@@ -400,15 +400,9 @@ def _systems_headline(report: EvalReport) -> str:
     baseline = compared[0].baseline
     verdicts: dict[str, list[str]] = {}
     for part in compared:
-        text = f"{part.system} ({part.difference or 0:+z.{DIGITS}f})"
-        verdicts.setdefault(verdict_word(part.verdict), []).append(text)
-    said = "; ".join(
-        f"inconclusive for {_joined_names(names)}"
-        if verdict == "inconclusive"
-        else f"{_joined_names(names)} {'is' if len(names) == 1 else 'are'} {verdict}"
-        for verdict, names in verdicts.items()
-    )
-    return f"{baseline} scores {formatted(scores.get(baseline), SCORE)} on {measure}. Compared with {baseline}: {said}."
+        verdicts.setdefault(verdict_word(part.verdict), []).append(f"{part.system} ({part.difference or 0:+{SCORE}})")
+    said = "; ".join(f"{verdict}: {_joined_names(names)}" for verdict, names in verdicts.items())
+    return f"{baseline} scores {formatted(scores.get(baseline), SCORE)} on {measure}. Compared with {baseline}, {said}."
 
 
 def _with_directions(document: ReportDocument, report: EvalReport) -> ReportDocument:

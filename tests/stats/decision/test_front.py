@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.published import lite_candidates
 
-from raggs.stats.front import Candidate, dominates, find_front, may_replace
+from raggs.stats.front import JITTER_MS, Candidate, _dominated, _tabulate, find_front, may_replace
 from raggs.stats.resampling import halve
 
 FIVE = st.sampled_from([0.0, 0.1, 0.2, 0.3, 0.4])
@@ -27,6 +27,11 @@ systems = st.lists(
 ).map(lambda rows: [Candidate(f"s{place}", **row) for place, row in enumerate(rows)])
 jitters = st.sampled_from([0.0, 75.0, 120.0])
 shares = st.sampled_from([0.0, 0.3, 0.6])
+
+
+def dominates(one, other, jitter_ms=JITTER_MS, cost_jitter=0.0):
+    """Whether `one` is no worse in cost, latency and every quality, and better in something, whatever is unknown."""
+    return bool(_dominated(_tabulate([one, other], jitter_ms, cost_jitter), 0)[1])
 
 
 def system(name, usd, ms, *quality, k=50, tokens=500.0):
