@@ -143,8 +143,8 @@ def may_replace(
     column's, up to the jitter of latency.
 
     Shape (candidates, candidates). If it is, a better quality makes the column's system superfluous; `halve` needs
-    this. A cost or latency that is unknown for all systems is not compared. Other unknown values may be any number of at
-    least 0.
+    this. A cost or latency that is unknown for all systems is not compared. Other unknown values may be any number of
+    at least 0.
 
     Args:
         candidates: the systems, in any order.
