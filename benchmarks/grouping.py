@@ -1,22 +1,23 @@
-"""What `judge.group` saves and costs: passages graded one by one, and three, five and ten in one call.
+"""Measure cost and quality of `judge.group`: one, three, five and ten passages per grading call.
 
-    python benchmarks/grouping.py --data FOLDER --out benchmarks/results/grouping.md    minutes; FOLDER as of ranking.py
-    python benchmarks/grouping.py --quick                                               made-up queries, seconds
+    python benchmarks/grouping.py --data FOLDER --out benchmarks/results/grouping.md    minutes; FOLDER as in ranking.py
+    python benchmarks/grouping.py --quick                                               synthetic queries, seconds
 
-Pools and true grades are those of `ranking.py` (ranking_worlds.py); companies are drawn by the judge stage's own code.
-A judge sees the true grade with an error that it repeats (`own`) and one that is new in each call (`fresh`), rounds to
-a grade, and leaks: before it rounds, a passage is drawn by `leak` of the way towards the mean of what it sees beside it
-(assimilation), or pushed away from it (contrast). Some have less care for each of many: their fresh error grows with
-the group. The canary's shift is what `judge.canaries` would tell of such a judge: the last of a pool's first passages
-among those before it, less the same one among strangers. What samples tell is the slope that the manifest has of a run
-with three samples of these questions: by how much a grade moves for each grade that its company is better.
+Pools and true grades are those of `ranking.py` (ranking_worlds.py). The code of the judge stage draws the groups. A
+judge sees the true grade with an error that it repeats (`own`) and an error that is new in each call (`fresh`). Then it
+rounds. With a group context effect, each passage first moves by the share `context` towards the mean of the
+other passages, or away from it. With less attention per passage, the new error grows with the group.
 
-nDCG@10 is that of eight systems of known quality, by the judge's grades and by the true ones: the error is the mean of
-their absolute differences for a question. The favour is by how much more the fused rank itself gains by the judge's
-grades than a system as good whose errors are its own. The questions needed are those that tell two of the eight apart,
-(sd / mean)^2 of their differences, as a geometric mean over pairs; a way pays where its price for so many questions is
-below that of passages alone. +- is the standard error, by resampling queries; differences are paired, and the errors of
-a sample are the same ones in every way. Tokens are counted from the prompts as they are sent.
+The shift by canaries corresponds to `judge.canaries`. It is the grade of a passage among the first passages of its
+pool, minus its grade among irrelevant passages. The shift by samples is the one that the manifest of a run with
+three samples reports: the change of a grade if the mean of the other passages is one grade higher.
+
+nDCG@10 belongs to eight systems of known quality. Its error is the mean absolute difference between the judge's grades
+and the true grades. The bias towards the fused rank is its advantage by the judge's grades over an equally good system
+with independent errors. The required number of queries is (sd / mean)^2 of the differences between two systems, as a
+geometric mean over pairs of systems. A setting is cheaper if this number of queries costs less than with single calls.
+The figure after +- is the standard error, by resampling queries. Differences are paired. The errors of a sample are the
+same in all settings. Tokens are counted from the prompts.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from types import MappingProxyType
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy
 
 import numpy as np
+from ranking_tables import BEGIN, END, put_between_markers
 from ranking_worlds import POOL, Floats, Ints, Query, World, load_queries, make_world, synthetic_queries
 
 from raggs.base.artifacts import JudgeRecord
@@ -42,54 +44,62 @@ from raggs.stages.judge import GroupContextMoves, groups
 
 SIZES = (1, 3, 5, 10)
 LENGTHS = (60, 120, 250, 500, 1000)  # tokens of a passage
-SYSTEMS = np.linspace(0.6, 2.0, 8)  # noise of each around the true utility
+SYSTEMS = np.linspace(0.6, 2.0, 8)  # noise of each system around the true utility
 FUSED = 1.0  # noise of the fused rank around the true utility
-APART = 3  # places between the systems of a pair
-CUT, DRAWS = 10, 400
-BYTES = 4.5  # a token
-MARKS, QUESTION, ANSWER, LABEL = 26, 16, 34, 6  # tokens of marks, a question, a grade with its reason, a label
-OUT = 8.0  # what a token of an answer costs, in tokens sent
+APART = 3  # distance between the two systems of a pair
+CUTOFF, DRAWS = 10, 400
+BYTES = 4.5  # per token
+MARKS, QUERY, ANSWER, LABEL = 26, 16, 34, 6  # tokens of delimiters, a query, a grade with its reason, a label
+OUT = 8.0  # cost of an output token, in input tokens
 
 
 @dataclass(frozen=True)
 class Judge:
-    """A judge: see the module. `care`: by how much of itself the fresh variance grows with each passage more."""
+    """Errors of a judge (see the module).
+
+    Attributes:
+        crowding: relative growth of the variance of the new error per additional passage.
+    """
 
     own: float = 0.45
     fresh: float = 0.45
-    leak: float = 0.0
-    care: float = 0.0
+    context: float = 0.0
+    crowding: float = 0.0
 
 
 JUDGES: Mapping[str, Judge] = MappingProxyType(
     {
-        "no leak": Judge(),
-        "assimilates a little": Judge(leak=0.1),
-        "assimilates much": Judge(leak=0.25),
-        "contrasts a little": Judge(leak=-0.1),
-        "contrasts much": Judge(leak=-0.25),
-        "less care for each of many": Judge(care=0.15),
-        "noisy, no leak": Judge(own=0.6, fresh=0.9),
+        "no context effect": Judge(),
+        "slightly towards the group": Judge(context=0.1),
+        "strongly towards the group": Judge(context=0.25),
+        "slightly away from the group": Judge(context=-0.1),
+        "strongly away from the group": Judge(context=-0.25),
+        "less attention per passage": Judge(crowding=0.15),
+        "noisy, no context effect": Judge(own=0.6, fresh=0.9),
     }
 )
 
 
 @dataclass(frozen=True)
 class Way:
-    """How grades are asked for. `lot`: companies are drawn by lot, else neighbours in the pool are shown together."""
+    """Settings of the grading calls.
+
+    Attributes:
+        shuffled: whether groups are random; otherwise, neighbours in the pool are in one group.
+    """
 
     size: int
     samples: int = 1
-    lot: bool = True
+    shuffled: bool = True
 
     def __str__(self) -> str:
-        company = "" if self.lot or self.size == 1 else ", neighbours in the pool"
-        return f"{self.size}{f', {self.samples} samples' if self.samples > 1 else ''}{company}"
+        drawn = "" if self.shuffled or self.size == 1 else ", neighbours in the pool"
+        return f"{self.size}{f', {self.samples} samples' if self.samples > 1 else ''}{drawn}"
 
 
 WAYS = (
     *(Way(size) for size in SIZES),
-    Way(5, lot=False),
+    Way(5, shuffled=False),
     Way(1, samples=2),
     Way(5, samples=3),
 )
@@ -97,7 +107,11 @@ WAYS = (
 
 @dataclass(frozen=True)
 class Bench:
-    """A pool in the order of its fused rank. `seen`: what the judge sees of each passage whenever it is shown."""
+    """A pool in the order of its fused rank.
+
+    Attributes:
+        seen: true grades with the errors that the judge repeats.
+    """
 
     world: World
     seen: Floats
@@ -105,7 +119,7 @@ class Bench:
 
     @classmethod
     def of(cls, query: Query, judge: Judge, seed: int) -> Bench:
-        """The pool of a query."""
+        """Return the pool of a query."""
         world = make_world(query, seed)
         rng = generator(seed, "grouping", query.qid)
         order = np.argsort(-(world.utility + rng.normal(0, FUSED, world.human.size)), kind="stable")
@@ -115,37 +129,41 @@ class Bench:
 
 
 def graded(bench: Bench, judge: Judge, way: Way) -> Ints:
-    """The grade of each passage of the pool: the lower median of its samples."""
+    """Return the grade of each passage of the pool: the lower median of its samples."""
     found = [samples(bench, judge, way, number) for number in range(way.samples)]
     ordered = np.sort(np.stack(found), axis=0)
     return ordered[(way.samples - 1) // 2].astype(np.int64)
 
 
 def samples(bench: Bench, judge: Judge, way: Way, sample: int) -> Floats:
-    """The grades of one sample."""
+    """Return the grades of one sample."""
     count = bench.seen.size
     given, noise = np.empty(count), generator(bench.seed, "call", bench.world.qid, sample).normal(0, 1, count)
-    cut = groups(bench.world.qid, 0, count, way.size, sample)
-    if not way.lot:
-        places = np.cumsum([0, *map(len, cut)])
-        cut = [list(range(start, end)) for start, end in pairwise(places)]
-    for group in cut:
-        given[group] = said(bench.seen[group], judge, noise[group])
+    drawn = groups(bench.world.qid, 0, count, way.size, sample)
+    if not way.shuffled:
+        places = np.cumsum([0, *map(len, drawn)])
+        drawn = [list(range(start, end)) for start, end in pairwise(places)]
+    for group in drawn:
+        given[group] = grades_of(bench.seen[group], judge, noise[group])
     return given
 
 
-def said(seen: Floats, judge: Judge, noise: Floats) -> Ints:
-    """The grades of passages that are shown together; `noise`: of this call, in standard deviations."""
+def grades_of(seen: Floats, judge: Judge, noise: Floats) -> Ints:
+    """Return the grades of the passages of one call.
+
+    Args:
+        noise: new errors of this call, in standard deviations.
+    """
     size = seen.size
-    fresh = seen + noise * judge.fresh * (1 + judge.care * (size - 1)) ** 0.5
-    if size > 1 and judge.leak:
-        beside = (fresh.sum() - fresh) / (size - 1)
-        fresh = fresh + judge.leak * (beside - fresh)
+    fresh = seen + noise * judge.fresh * (1 + judge.crowding * (size - 1)) ** 0.5
+    if size > 1 and judge.context:
+        others = (fresh.sum() - fresh) / (size - 1)
+        fresh = fresh + judge.context * (others - fresh)
     return np.clip(np.rint(fresh), 1, 5).astype(np.int64)
 
 
-def told(benches: Sequence[Bench], judge: Judge, way: Way) -> str:
-    """What three samples of a set of so many questions tell of company, by the stage's own measure."""
+def shift_by_samples(benches: Sequence[Bench], judge: Judge, way: Way) -> str:
+    """Return the context effect that the judge stage measures from samples, with its interval."""
     moves = GroupContextMoves(way.samples, None, way.size, 2)
     for bench in benches:
         given = [samples(bench, judge, way, number) for number in range(way.samples)]
@@ -160,8 +178,8 @@ def told(benches: Sequence[Bench], judge: Judge, way: Way) -> str:
     return f"{shift.grades:+.2f} [{shift.interval[0]:+.2f}, {shift.interval[1]:+.2f}]"
 
 
-def canary(benches: Sequence[Bench], judge: Judge, size: int) -> float:
-    """The shift that canaries tell of, in grades; 0 for a judge that is shown one passage."""
+def shift_by_canaries(benches: Sequence[Bench], judge: Judge, size: int) -> float:
+    """Return the shift that canaries measure, in grades; 0 for single calls."""
     if size == 1:
         return 0.0
     moves = []
@@ -169,7 +187,9 @@ def canary(benches: Sequence[Bench], judge: Judge, size: int) -> float:
         strangers = 1 + generator(bench.seed, "strangers", bench.world.qid).normal(0, judge.own, size - 1)
         target = bench.seen[size - 1]
         among = [
-            said(np.array([target, *others]), judge, generator(bench.seed, name, bench.world.qid).normal(0, 1, size))[0]
+            grades_of(
+                np.array([target, *others]), judge, generator(bench.seed, name, bench.world.qid).normal(0, 1, size)
+            )[0]
             for name, others in (("good", bench.seen[: size - 1]), ("bad", strangers))
         ]
         moves.append(int(among[0]) - int(among[1]))
@@ -180,31 +200,38 @@ def canary(benches: Sequence[Bench], judge: Judge, size: int) -> float:
 
 
 def ndcg(grades: Ints | Floats, order: Ints) -> float:
-    """nDCG@10 with gain grade - 1."""
-    gains, discount = np.asarray(grades, dtype=np.float64) - 1, 1 / np.log2(np.arange(2, CUT + 2))
-    best = np.sort(gains)[::-1][:CUT]
+    """Return nDCG@10 with gain grade - 1."""
+    gains, discount = np.asarray(grades, dtype=np.float64) - 1, 1 / np.log2(np.arange(2, CUTOFF + 2))
+    best = np.sort(gains)[::-1][:CUTOFF]
     ideal = float(best @ discount[: best.size])
-    return float(gains[order[:CUT]] @ discount[: order[:CUT].size]) / ideal if ideal else 1.0
+    return float(gains[order[:CUTOFF]] @ discount[: order[:CUTOFF].size]) / ideal if ideal else 1.0
 
 
 def played(bench: Bench, judge: Judge, way: Way) -> Floats:
-    """One pool graded one way, as sums: counts of true and given grades (25), error, favour, differences, squares."""
+    """Return sums of one pool: counts of true and given grades (25), error, bias, differences, squares."""
     world, given = bench.world, graded(bench, judge, way)
     counts = np.zeros((5, 5))
     np.add.at(counts, (world.human.astype(int) - 1, given - 1), 1)
     rng = generator(bench.seed, "systems", world.qid)
     orders = [np.argsort(-(world.utility + rng.normal(0, noise, given.size)), kind="stable") for noise in SYSTEMS]
-    alike = np.argsort(-(world.utility + rng.normal(0, FUSED, given.size)), kind="stable")  # as good as the fused rank
+    alike = np.argsort(
+        -(world.utility + rng.normal(0, FUSED, given.size)), kind="stable"
+    )  # equally good, with independent errors
     orders += [np.arange(given.size), alike]
-    true, said_ = (np.array([ndcg(grades, order) for order in orders]) for grades in (world.human, given))
-    gap, systems = said_ - true, said_[: SYSTEMS.size]
+    true, judged = (np.array([ndcg(grades, order) for order in orders]) for grades in (world.human, given))
+    gap, systems = judged - true, judged[: SYSTEMS.size]
     differences = systems[:-APART] - systems[APART:]
-    error, favour = np.abs(gap[: SYSTEMS.size]).mean(), gap[-2] - gap[-1]
-    return np.array([*counts.ravel(), error, favour, *differences, *differences**2])
+    error, bias = np.abs(gap[: SYSTEMS.size]).mean(), gap[-2] - gap[-1]
+    return np.array([*counts.ravel(), error, bias, *differences, *differences**2])
 
 
 def figures(sums: Floats, pools: Floats) -> dict[str, Floats]:
-    """All figures of one way. `sums`: shape (draws, sums of a pool), over so many `pools` each."""
+    """Return all figures of one setting.
+
+    Args:
+        sums: shape (draws, sums of a pool).
+        pools: number of pools in each sum.
+    """
     counts = sums[:, :25].reshape(-1, 5, 5)
     total = counts.sum(axis=(1, 2))
     weights = np.subtract.outer(np.arange(5), np.arange(5)) ** 2
@@ -215,7 +242,7 @@ def figures(sums: Floats, pools: Floats) -> dict[str, Floats]:
         "exact": np.trace(counts, axis1=1, axis2=2) / total,
         "kappa": 1 - (weights * counts).sum(axis=(1, 2)) / (weights * expected).sum(axis=(1, 2)),
         "error": rest[:, 0],
-        "favour": rest[:, 1],
+        "bias": rest[:, 1],
         "need": np.exp(np.log((squares - means**2) / means**2).mean(axis=1)),
     }
 
@@ -224,43 +251,43 @@ Found = dict[str, tuple[float, float]]
 
 
 def compared(found: Floats, base: Floats) -> tuple[Found, Found]:
-    """Each figure with its standard error over queries; and kappa less that of `base`, questions needed beside its.
+    """Return each figure with its standard error; and the difference in kappa and the ratio of queries to `base`.
 
     Args:
         found, base: shape (queries, worlds, sums of a pool).
     """
     rng = generator(0, "resampled")
     drawn = rng.multinomial(len(found), np.full(len(found), 1 / len(found)), size=DRAWS)
-    weights = np.vstack([np.ones(len(found)), drawn])  # the first row: as it is
+    weights = np.vstack([np.ones(len(found)), drawn])  # the first row: all queries once
     pools = weights.sum(axis=1) * found.shape[1]
     own, other = (figures(weights @ each.sum(axis=1), pools) for each in (found, base))
-    beside = {"kappa": own["kappa"] - other["kappa"], "need": own["need"] / other["need"]}
-    told = [{name: (float(each[0]), float(each[1:].std())) for name, each in part.items()} for part in (own, beside)]
-    return told[0], told[1]
+    relative = {"kappa": own["kappa"] - other["kappa"], "need": own["need"] / other["need"]}
+    both = [{name: (float(each[0]), float(each[1:].std())) for name, each in part.items()} for part in (own, relative)]
+    return both[0], both[1]
 
 
 # --- tokens ---------------------------------------------------------------------------------------------------
 
 
 def tokens(size: int, length: float) -> tuple[float, float]:
-    """Tokens sent and tokens of answers for a grade, where `size` passages of so many tokens are shown in a call."""
+    """Return input and output tokens per grade, with `size` passages of so many tokens per call."""
     prompt = load_prompt("grade@1" if size == 1 else "grades@1", "grade" if size == 1 else "grades")
-    fixed = len(prompt.text().encode()) / BYTES + QUESTION + MARKS
+    fixed = len(prompt.text().encode()) / BYTES + QUERY + MARKS
     label = 0 if size == 1 else LABEL
     return fixed / size + length + MARKS + label, ANSWER + label
 
 
 def price(way: Way, length: float) -> float:
-    """What a passage's grade costs, in tokens sent."""
-    sent, said_ = tokens(way.size, length)
-    return way.samples * (sent + OUT * said_)
+    """Return the cost of the grade of a passage, in input tokens."""
+    sent, received = tokens(way.size, length)
+    return way.samples * (sent + OUT * received)
 
 
 def pays(way: Way, need: float) -> str:
-    """At which passage lengths, in tokens, the same certainty costs less than by passages alone.
+    """Return the passage lengths, in tokens, for which equal precision costs less than with single calls.
 
     Args:
-        need: questions needed, beside those needed by passages alone.
+        need: required number of queries, relative to single calls.
     """
     lengths = np.arange(0, 4001, 10)
     cheaper = [need * price(way, length) < price(WAYS[0], length) for length in lengths]
@@ -273,10 +300,10 @@ def pays(way: Way, need: float) -> str:
 
 
 def quality(queries: Sequence[Query], seeds: Sequence[int]) -> Iterator[str]:
-    """The table of what grouping does to grades."""
+    """Yield the table of the quality of the grades."""
     yield (
-        "| judge | group | exact | kappa | kappa less group 1 | nDCG error | favour of the fused rank |"
-        " questions needed beside group 1 | pays at tokens a passage | canary's shift | what samples tell |"
+        "| judge | group | exact grades | kappa | kappa minus group 1 | nDCG@10 error | bias towards the fused rank |"
+        " queries relative to group 1 | cheaper for passage tokens | shift by canaries | shift by samples |"
     )
     yield "|---" * 11 + "|"
     for name, judge in JUDGES.items():
@@ -286,26 +313,28 @@ def quality(queries: Sequence[Query], seeds: Sequence[int]) -> Iterator[str]:
         for way in WAYS:
             found = np.array([[played(bench, judge, way) for bench in part] for part in benches])
             base = base if base.size else found
-            own, beside = compared(found, base)
+            own, relative = compared(found, base)
             cells = [shown(own[key]) for key in ("exact", "kappa")]
-            cells.append("" if found is base else shown(beside["kappa"], "+.3f"))
-            cells += [shown(own["error"]), shown(own["favour"], "+.3f")]
-            cells += ["", ""] if found is base else [shown(beside["need"], ".2f"), pays(way, beside["need"][0])]
-            plain = way.samples == 1 and way.size > 1 and way.lot
-            cells.append(f"{canary(every, judge, way.size):+.2f}" if plain else "")
-            cells.append(told([part[0] for part in benches], judge, way) if way.samples > 1 and way.size > 1 else "")
+            cells.append("" if found is base else shown(relative["kappa"], "+.3f"))
+            cells += [shown(own["error"]), shown(own["bias"], "+.3f")]
+            cells += ["", ""] if found is base else [shown(relative["need"], ".2f"), pays(way, relative["need"][0])]
+            plain = way.samples == 1 and way.size > 1 and way.shuffled
+            cells.append(f"{shift_by_canaries(every, judge, way.size):+.2f}" if plain else "")
+            cells.append(
+                shift_by_samples([part[0] for part in benches], judge, way) if way.samples > 1 and way.size > 1 else ""
+            )
             yield f"| {name} | {way} | {' | '.join(cells)} |"
 
 
 def shown(found: tuple[float, float], form: str = ".3f") -> str:
-    """A figure with its standard error."""
-    return f"{found[0]:{form}} ±{found[1]:{form.lstrip('+')}}"
+    """Return a figure with its standard error as text."""
+    return f"{found[0]:{form}} ± {found[1]:{form.lstrip('+')}}"
 
 
 def money() -> Iterator[str]:
-    """The table of what a grade costs."""
-    heads = [f"group {size}: sent, answer" for size in SIZES]
-    yield f"| passage, tokens | {' | '.join(heads)} | saved by 5: tokens sent | saved by 5: money |"
+    """Yield the table of the tokens per grade."""
+    heads = [f"group {size}: input, output" for size in SIZES]
+    yield f"| passage tokens | {' | '.join(heads)} | saving with 5: input tokens | saving with 5: cost |"
     yield "|---|" + "---|" * (len(SIZES) + 2)
     for length in LENGTHS:
         cells = ["{:,.0f}, {:.0f}".format(*tokens(size, length)) for size in SIZES]
@@ -314,47 +343,45 @@ def money() -> Iterator[str]:
         yield f"| {length:,} | {' | '.join(cells)} | {sent:.0%} | {paid:.0%} |"
 
 
-def questions() -> Iterator[str]:
-    """The table of what all grades of a pool take."""
-    yield f"| passage, tokens | {' | '.join(f'group {size}' for size in SIZES)} |"
+def per_query() -> Iterator[str]:
+    """Yield the table of the tokens per query."""
+    yield f"| passage tokens | {' | '.join(f'group {size}' for size in SIZES)} |"
     yield "|---|" + "---|" * len(SIZES)
     for length in LENGTHS:
         cells = ["{:,.0f}, {:,.0f}".format(*(POOL * each for each in tokens(size, length))) for size in SIZES]
         yield f"| {length:,} | {' | '.join(cells)} |"
 
 
-def page(queries: Sequence[Query], seeds: Sequence[int], command: str) -> Iterator[str]:
-    """The results as Markdown."""
-    yield "# Passages graded together: what is saved, and what it does to the grades\n"
-    yield f"`{command}`: {len(queries)} queries, {len(seeds)} worlds of each, pools of 40. The judges are simulated.\n"
-    yield "## Tokens of one grade\n"
+def page(queries: Sequence[Query], seeds: Sequence[int]) -> Iterator[str]:
+    """Yield the results as Markdown."""
+    yield f"{len(queries)} queries, {len(seeds)} worlds per query, pools of {POOL}.\n"
+    yield "## Tokens per grade\n"
     yield from money()
-    yield f"\nMoney counts a token of an answer as {OUT:g} tokens sent; nothing is taken from a prefix cache.\n"
-    yield f"## Tokens of a question with a pool of {POOL}: sent, answers\n"
-    yield from questions()
+    yield f"\nThe cost counts an output token as {OUT:g} input tokens, without prompt caching.\n"
+    yield f"## Tokens per query with a pool of {POOL}: input, output\n"
+    yield from per_query()
     yield "\n## Grades\n"
     yield from quality(queries, seeds)
 
 
 def main() -> int:
-    """Read the arguments, simulate, print."""
+    """Simulate and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--data", type=Path, help="folder with corpus.jsonl, queries.jsonl and qrels.trec")
-    parser.add_argument("--parity", choices=("even", "odd"), help="one half of the queries")
-    parser.add_argument("--worlds", type=int, default=4)
-    parser.add_argument("--quick", action="store_true", help="made-up queries, two worlds")
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--parity", choices=("even", "odd"), help="half of the queries [default: all]")
+    parser.add_argument("--worlds", type=int, default=4, help="worlds per query [default: 4]")
+    parser.add_argument("--quick", action="store_true", help="use two worlds")
+    parser.add_argument("--out", type=Path, help="also write the tables to this file")
     given = parser.parse_args()
     queries = load_queries(given.data) if given.data else synthetic_queries(12, 1)
     if given.parity:
         queries = [query for query in queries if query.number % 2 == (given.parity == "odd")]
     seeds = range(1, 1 + (2 if given.quick else given.worlds))
-    flags = (" --data FOLDER" if given.data else "") + (f" --parity {given.parity}" if given.parity else "")
-    command = f"python benchmarks/grouping.py{flags}"
-    text = "\n".join(page(queries, list(seeds), command)) + "\n"
-    sys.stdout.write(text)
+    text = "\n".join(page(queries, list(seeds)))
+    print(text)
     if given.out:
-        given.out.write_text(text, encoding="utf-8")
+        old = given.out.read_text(encoding="utf-8") if given.out.exists() else f"{BEGIN}\n{END}\n"
+        given.out.write_text(put_between_markers(old, text), encoding="utf-8")
     return 0
 
 

@@ -1,13 +1,12 @@
-"""What providers' prefix caches remember of a run's prompts: tokens and USD a question, through `raggs run`.
+"""Measure prompt caching: cached tokens and cost per query, with `raggs run` and a local server.
 
-A server on this machine remembers prompts as providers do (`tests/support/llm_prefixes.py`): their beginnings, in
-steps of 128 tokens from 1,024 on, from when an answer ends; and says so in its usage, as OpenAI's protocol does.
-Twelve questions over passages of about 200 tokens are graded and ranked. The prices are those of `gpt-5-mini` in
-litellm's list: a remembered token costs a tenth. Texts are made up, so that only what is the same for all is common
-to two prompts.
+The server caches prompts as providers do (`tests/support/llm_prefixes.py`): their prefixes in steps of 128 tokens, from
+1,024 tokens on, as soon as an answer ends. It reports cached tokens in its usage, in OpenAI's format. raggs grades and
+ranks twelve queries over passages of about 200 tokens. The prices are those of `gpt-5-mini` in litellm's list: a cached
+token costs a tenth. The texts are synthetic. So prompts share only the parts that are the same for all queries.
 
-    python benchmarks/prefix.py                                      the tables, about two minutes
-    python benchmarks/prefix.py --out benchmarks/results/prefix.md   and into the file
+    python benchmarks/prefix.py                                      print the tables, about two minutes
+    python benchmarks/prefix.py --out benchmarks/results/prefix.md   also write them to the file
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from smallrun import MODEL, lay_out, texts
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-QUESTIONS, WORDS = 12, 150  # of a passage: some 200 tokens of 4 characters
+QUERIES, WORDS = 12, 150  # words per passage: about 200 tokens of 4 characters
 LIKE = "openai/gpt-5-mini"
 LATENCY_S = 0.05
 MARKER = ("<!-- begin: tables -->", "<!-- end: tables -->")
@@ -38,11 +37,11 @@ MARKER = ("<!-- begin: tables -->", "<!-- end: tables -->")
 
 @dataclass(frozen=True)
 class Case:
-    """One way to run.
+    """Settings of one run.
 
     Attributes:
-        rubric: tokens of the prompt's own words for grades and orders; None: as shipped.
-        least, step: tokens from which on the server remembers a beginning, and by which.
+        rubric: tokens of the instructions for grades and orders; None: the default prompts.
+        least, step: minimum length of a cached prefix, and its steps, in tokens.
     """
 
     name: str
@@ -56,10 +55,10 @@ class Case:
 
 @dataclass(frozen=True)
 class Row:
-    """What one task of a case took, a question."""
+    """Tokens and cost of one stage of a case, per query."""
 
     name: str
-    task: str
+    stage: str
     calls: float
     sent: float
     cached: float
@@ -69,45 +68,45 @@ class Row:
     seconds: float
 
     def line(self) -> str:
-        share, less = self.cached / self.sent, 1 - self.usd / self.full_usd
+        share, saving = self.cached / self.sent, 1 - self.usd / self.full_usd
         return (
-            f"| {self.name} | {self.task} | {self.calls:.1f} | {self.sent:,.0f} | {self.common / self.sent:.0%} | "
-            f"{self.cached:,.0f} | {share:.0%} | {1000 * self.full_usd:.2f} | {1000 * self.usd:.2f} | {less:.0%} |"
+            f"| {self.name} | {self.stage} | {self.calls:.1f} | {self.sent:,.0f} | {self.common / self.sent:.0%} | "
+            f"{self.cached:,.0f} | {share:.0%} | {1000 * self.full_usd:.2f} | {1000 * self.usd:.2f} | {saving:.0%} |"
         )
 
 
 HEAD = (
-    "| run | task | calls | tokens sent | begin like an earlier prompt | remembered | share | USD / 1,000, nothing "
-    "remembered | as billed | less |\n|---|---|---|---|---|---|---|---|---|---|"
+    "| setting | stage | calls | tokens sent | in a common prefix | cached tokens | share cached "
+    "| USD per 1,000 queries, no caching | with caching | saving |\n|---|---|---|---|---|---|---|---|---|---|"
 )
 
 
 CASES = (
-    Case("as shipped: lists of five"),
-    Case("lists of five, before a server that remembers blocks of 16", least=16, step=16),
-    Case("lists of open length", rank={"batch_size": "auto"}),
-    Case("`grade@2` and `order@2`", judge={"prompt": "grade@2"}, rank={"prompt": "order@2"}),
+    Case("default"),
+    Case("default, server with blocks of 16 tokens", least=16, step=16),
+    Case("`batch_size: auto`", rank={"batch_size": "auto"}),
+    Case("`grade@2`, `order@2`", judge={"prompt": "grade@2"}, rank={"prompt": "order@2"}),
     Case(
-        "`grade@2` and `order@2`, lists of open length",
+        "`grade@2`, `order@2`, `batch_size: auto`",
         judge={"prompt": "grade@2"},
         rank={"prompt": "order@2", "batch_size": "auto"},
     ),
-    Case("own rubric of 700 tokens", rubric=700),
-    Case("own rubric of 1,100 tokens", rubric=1100),
-    Case("own rubric of 2,000 tokens", rubric=2000),
-    Case("own rubric of 2,000 tokens, lists of open length", rubric=2000, rank={"batch_size": "auto"}),
-    Case("own rubric of 4,000 tokens", rubric=4000),
-    Case("own rubric of 2,000 tokens, 1 call at a time", rubric=2000, concurrency=1),
-    Case("own rubric of 2,000 tokens, 64 calls at a time", rubric=2000, concurrency=64),
+    Case("rubric of 700 tokens", rubric=700),
+    Case("rubric of 1,100 tokens", rubric=1100),
+    Case("rubric of 2,000 tokens", rubric=2000),
+    Case("rubric of 2,000 tokens, `batch_size: auto`", rubric=2000, rank={"batch_size": "auto"}),
+    Case("rubric of 4,000 tokens", rubric=4000),
+    Case("rubric of 2,000 tokens, `concurrency: 1`", rubric=2000, concurrency=1),
+    Case("rubric of 2,000 tokens, `concurrency: 64`", rubric=2000, concurrency=64),
 )
 GROUPED = (
-    Case("five grades a call", judge={"group": 5}),
-    Case("own rubric of 2,000 tokens, five grades a call", rubric=2000, judge={"group": 5}),
+    Case("`group: 5`", judge={"group": 5}),
+    Case("rubric of 2,000 tokens, `group: 5`", rubric=2000, judge={"group": 5}),
 )
 
 
 def rubric(folder: Path, task: str, tokens: int) -> str:
-    """A prompt whose own words before the question hold about so many tokens: the shipped one with worked examples."""
+    """Write a prompt with about so many tokens before the query: the default prompt with worked examples."""
     from support.llm_prefixes import CHARACTERS
 
     from raggs.prompts import load_prompt
@@ -124,7 +123,7 @@ def rubric(folder: Path, task: str, tokens: int) -> str:
 
 
 def project(folder: Path, case: Case, url: str) -> Path:
-    """The run's configuration with its inputs."""
+    """Write configuration and inputs of a run, and return the path of the configuration."""
     from raggs.llm.prices import list_price
 
     judge = {"judge": {"type": "litellm", "model": MODEL}, **case.judge}
@@ -133,11 +132,11 @@ def project(folder: Path, case: Case, url: str) -> Path:
         task, name = ("grades", "group_prompt") if "group" in case.judge else ("grade", "prompt")
         judge[name], rank["prompt"] = rubric(folder, task, case.rubric), rubric(folder, "order", case.rubric)
     llm = {"concurrency": case.concurrency, "api_base": url, "prices": {MODEL: list_price(LIKE).model_dump()}}
-    return lay_out(folder, texts(200, WORDS, 1), texts(QUESTIONS, 16, 2), judge=judge, rank=rank, llm=llm)
+    return lay_out(folder, texts(200, WORDS, 1), texts(QUERIES, 16, 2), judge=judge, rank=rank, llm=llm)
 
 
 def measured(case: Case) -> Iterator[Row]:
-    """A run of the case, by the command line."""
+    """Run the case and yield the rows of its stages."""
     from support.llm_prefixes import Prefixes
     from support.llm_server import LLMServer
 
@@ -146,23 +145,23 @@ def measured(case: Case) -> Iterator[Row]:
         config, began = project(Path(folder), case, server.url), time.perf_counter()
         raggs("run", "--config", str(config), "--yes", "--quiet")
         seconds = time.perf_counter() - began
-        booked = json.loads(raggs("cost", str(Path(folder) / "runs" / "bench"), "--json"))["stage"]
+        costs = json.loads(raggs("cost", str(Path(folder) / "runs" / "bench"), "--json"))["stage"]
     for stage, forms in (("judge", ("grade", "grades")), ("rank", ("order",))):
-        seen, spent = [each for each in prefixes.seen if each.form in forms], booked[stage]
-        sums = [sum(getattr(each, name) for each in seen) / QUESTIONS for name in ("sent", "cached", "common")]
+        seen, spent = [each for each in prefixes.seen if each.form in forms], costs[stage]
+        sums = [sum(getattr(each, name) for each in seen) / QUERIES for name in ("sent", "cached", "common")]
         if spent.get("cached_tokens", 0) != sum(each.cached for each in seen):
-            raise SystemExit(f"{case.name}: the ledger does not say what the server told")
-        usd, less = spent["usd"] / QUESTIONS, spent.get("discount_usd", 0.0) / QUESTIONS
-        yield Row(case.name, stage, len(seen) / QUESTIONS, *sums, usd, usd + less, seconds)
+            raise SystemExit(f"{case.name}: the cached tokens of the ledger differ from those of the server")
+        usd, discount = spent["usd"] / QUERIES, spent.get("discount_usd", 0.0) / QUERIES
+        yield Row(case.name, stage, len(seen) / QUERIES, *sums, usd, usd + discount, seconds)
 
 
 def utility(query: str, passage: str) -> int:
-    """A grade that depends on nothing but the texts."""
+    """Return a grade that depends on the texts only."""
     return random.Random(f"{query}|{passage}").choice((1, 2, 2, 3, 3, 4, 5))
 
 
 def raggs(*arguments: str) -> str:
-    """What the command says."""
+    """Return the output of a raggs command."""
     command = [sys.executable, "-m", "raggs", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -172,8 +171,8 @@ def raggs(*arguments: str) -> str:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, help="file whose tables are written anew")
-    parser.add_argument("--only", default="", help="cases whose name holds this")
+    parser.add_argument("--out", type=Path, help="also write the table to this file")
+    parser.add_argument("--only", default="", help="run only cases whose name contains this text")
     options = parser.parse_args(arguments)
     os.environ["OPENAI_API_KEY"] = "sk-bench"
     rows = []
@@ -190,7 +189,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def prompts() -> frozenset[str]:
-    """What the prompts that come with raggs are for."""
+    """Return the tasks of the prompts in raggs."""
     from raggs.prompts import TASKS
 
     return frozenset(TASKS)

@@ -363,14 +363,14 @@ def test_eight_systems_search_and_three_of_them_fuse():
     assert set(best.values()) == {texts[0]}
 
 
-def test_grades_leak_only_where_the_judge_does_and_price_follows_the_prompts():
+def test_the_group_context_effect_changes_grades_and_the_cost_follows_the_prompts():
     query = worlds.synthetic_queries(1, seed=1)[0]
     alone, together = grouping.Way(1), grouping.Way(5)
-    for judge in [grouping.Judge(leak=leak) for leak in (0.0, 0.3, -0.3)]:
+    for judge in [grouping.Judge(context=share) for share in (0.0, 0.3, -0.3)]:
         bench = grouping.Bench.of(query, judge, 1)
         one, five = (grouping.graded(bench, judge, way) for way in (alone, together))
-        assert (one == five).all() == (judge.leak == 0)
-        assert (five.std() < one.std()) == (judge.leak > 0), "assimilation draws grades together, contrast apart"
+        assert (one == five).all() == (judge.context == 0)
+        assert (five.std() < one.std()) == (judge.context > 0), "grades move towards the group or away from it"
     assert grouping.price(together, 100) < grouping.price(alone, 100)
     assert [grouping.pays(together, need) for need in (1.0, 3.0)] == ["any", "none"]
     assert re.fullmatch(r"below [\d,]+", grouping.pays(together, 1.1))
