@@ -708,7 +708,7 @@ def forecast_bench(request: JudgeBenchRequest, out: Path) -> JudgeBenchForecast:
         what = (
             f"{plural(len(sample.labels), 'grade')} per judge, of {plural(len(tasks.pools), 'query')} "
             f"({sample.available:,} labelled pairs)",
-            f"{counted:,} of them twice; {plural(len(tasks.lists), 'list')} ordered {PRESENTATIONS} times",
+            f"{plural(counted, 'pair')} graded twice; {plural(len(tasks.lists), 'list')} of passages ordered twice",
         )
         return JudgeBenchForecast(what, tuple(lines_of(llm)))
 

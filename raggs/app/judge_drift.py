@@ -540,7 +540,7 @@ def forecast_drift(request: DriftRequest) -> DriftForecast:
         _ask(workspace, make(llm), tasks, request, ignore_event)
         compared = sum(unit.compared for unit in tasks.units)
         twice = sum(tasks.units[number].compared for number in tasks.twice)
-        again = f", {twice:,} of them twice" if twice else ""
+        again = f"; {plural(twice, 'passage')} twice" if twice else ""
         queries = plural(len({unit.qid for unit in tasks.units}), "query")
         what = (
             f"{plural(compared, 'passage')} of {queries}{again}",

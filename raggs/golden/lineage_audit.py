@@ -1,10 +1,11 @@
 """Audit of a version that `raggs update` made: is its lineage possible, and are its carried labels those of its parent?
 
 `chain_findings` follows the lineage from run directory to run directory. Each parent must have the version that its
-child names. A version depends on all versions before it, so a version cannot be its own ancestor. A cycle, or a parent
-with other labels, is a forgery or a damaged file. `carried_findings` compares each carried label with the record of the
-parent, with its texts, and with the rules of `raggs.golden.aligning`. If the parent is not at its recorded path, the
-labels are compared only with the file that `raggs update` wrote.
+child names. A parent with another version was forged, or has changed since the update. A version depends on all
+versions before it, so a version cannot be its own ancestor. The cause of a cycle is a forged or damaged file, or a run
+directory at the path of another one. `carried_findings` compares each carried label with the record of the parent, with
+its texts, and with the rules of `raggs.golden.aligning`. If the parent is not at its recorded path, the labels are
+compared only with the file that `raggs update` wrote.
 """
 
 from __future__ import annotations

@@ -255,7 +255,7 @@ RULE_BY_PHRASE: Mapping[str, FaultRule] = {
     "llm provider not provided": _PROVIDER,
 }
 STATUS: Mapping[int, FaultRule] = {401: _KEY, 402: _CREDIT, 403: _KEY, 404: _MODEL, 408: TIMED_OUT, 429: BUSY}
-# Complaints about structured output, which not every server supports.
+# Words in error messages about structured output, cache marks, and the limit of the answer length.
 FORMAT_WORDS = ("response_format", "json_schema")
 MARK_WORDS = ("prompt_cache", "cache_control")
 LIMIT_WORDS = ("max_tokens", "max_completion_tokens", "in the completion", "budget_tokens")

@@ -385,9 +385,11 @@ S = TypeVar("S", bound=ReviewKey)
 
 
 def lines_in_force(lines: Sequence[tuple[str, S]], unmatched: list[str]) -> Iterator[S]:
-    """Yield the valid lines, which are neither withdrawn nor replaced, of pairs of id and line.
+    """Yield the valid lines, in file order. Withdrawals, and withdrawn and replaced lines, are omitted.
 
-    `unmatched` receives each id that a line refers to if no earlier label of the same annotator has it.
+    Args:
+        lines: each line, after its id.
+        unmatched: receives each id that a line refers to if no earlier label of the same annotator has it.
     """
     places = dict[str, int]()
     names = dict[int, int]()  # index of the line that each line replaces or withdraws
