@@ -153,7 +153,9 @@ def run_vectors(rows: int, folder: Path, construction: int, names: Sequence[str]
             found = index.search(queries, K).positions
             shares = [recall(found, truth, k) for k in CUTOFFS]
             print(row(name, index.facts, shares, times[name], times["flat"]), flush=True)
-        kept = max(vectors.place.glob("hnsw-*/index"), key=lambda file: file.stat().st_size)  # the graph of floats
+        kept = max(
+            vectors.cache.folder.glob("hnsw-*/index"), key=lambda file: file.stat().st_size
+        )  # the graph of floats
         compare_with_faiss(indexes["hnsw f32"], built(matrix, construction) if own_graph else kept, queries, truth)
 
 

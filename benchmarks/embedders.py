@@ -43,7 +43,7 @@ def score(embedder: Embedder, data: Path) -> tuple[np.ndarray, float, float]:
     for label in read_qrels(data / "qrels.trec"):
         grades.setdefault(label.qid, {})[label.doc_id] = label.grade
     docs, queries = read(data / "corpus.jsonl"), read(data / "queries.jsonl")
-    texts = [f"{doc['title']}\n{doc['text']}" for doc in docs]
+    texts = [f"{doc.get('title', '')}\n{doc['text']}" for doc in docs]
     began = time.process_time()
     fitted = embedder.fitted(FittingTexts.of(texts))
     fitted.embed(["word"])

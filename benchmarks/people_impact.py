@@ -221,5 +221,6 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--worlds", type=int, default=20)
     parser.add_argument("--strategies", nargs="*", default=list(STRATEGIES))
     options = parser.parse_args(arguments)
+    print("| judge | choice of passages | final | first | final, median |\n|---|---|---|---|---|")
     for row in rows(labelled(options.folder), options.worlds, options.strategies):
         print(row, flush=True)

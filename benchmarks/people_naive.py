@@ -40,7 +40,7 @@ def naive(collection: Collection, chance: float, worlds: int) -> Iterator[str]:
                 off = float(np.mean([each[place].mean - truth for each in found]))
                 error = math.sqrt(held * (1 - held) / worlds)
                 yield (
-                    f"| {100 * chance:g} % | {judge} | {named.name} | {how} | {truth:+.3f} | {off:+.3f} | "
+                    f"| {100 * chance:g}% | {judge} | {named.name} | {how} | {truth:+.3f} | {off:+.3f} | "
                     f"{100 * held:.0f} ± {100 * error:.0f} |"
                 )
 
