@@ -1,26 +1,31 @@
-"""What a cascade of two judges buys: its grades beside those of the cheap and of the good judge alone, and their price.
+"""Compare a cascade of two judges with the cheap judge, the good judge and panels: quality of the grades, and cost.
 
     python benchmarks/cascade.py --data FOLDER --out benchmarks/results/cascade.md    two minutes
-    python benchmarks/cascade.py --quick                                              made-up queries, seconds
+    python benchmarks/cascade.py --quick                                              synthetic queries, seconds
 
-Pools are those of `ranking.py` (ranking_worlds.py): 40 passages around human grades; those that nobody labelled lie at
-0.6, where a grade of 1 is easy. A judge sees a passage's grade with an ambiguity that all judges share (SD 0.25), an
-error of its own that it repeats whenever it is asked, one that is new each time, and what makes its kind: an optimist
-lifts what is of little use; a misled judge takes some useless passages for good ones, and some good ones for useless.
-The good judge errs little. The first table says what comes of it.
+Pools are those of `ranking.py` (ranking_worlds.py): 40 passages with human grades. Unlabelled passages have a true
+value of 0.6, so that grade 1 is easy. A judge sees the grade with four errors:
 
-The product's own rule decides whether the good judge is asked. A grade of the good judge costs 0.17 cents (1,000 tokens
-in at 1.1 USD, 60 out at 10 USD, a million); the cheap one a fifth or a fifteenth. nDCG@10 is of six simulated systems
-by the judge's grades, less that by the human ones: the mean of the absolute error by question. A false 5 is a 5 for
-what is a 3 or less; a miss is a 1 or 2 for what is a 4 or more; both in 100 questions. +- is the standard error over
-queries, each the mean of its worlds; differences are paired.
+- an ambiguity that all judges share (SD 0.25)
+- an error that it repeats
+- an error that is new in each call
+- an error of its kind: a lenient judge raises low grades; a misled judge confuses some irrelevant and relevant passages
+
+The good judge makes few errors. A table shows how often each judge is right.
+
+The rule of raggs decides which passages the good judge grades. A grade of the good judge costs 0.17 cents: 1,000 input
+tokens at 1.1 USD and 60 output tokens at 10 USD per million. The cheap judge costs a fifth or a fifteenth of it.
+
+nDCG@10 belongs to six simulated systems. Its error is the mean absolute difference between the judge's grades and the
+human grades. A false grade of 5 is a 5 for a passage of grade 3 or less. A miss is a 1 or 2 for a passage of grade 4 or
+more. Both are counted per 100 queries. The figure after +- is the standard error over queries, and each query is the
+mean of its worlds. Differences are paired.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -31,6 +36,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy
 
 import numpy as np
 from ranking_methods import engine
+from ranking_tables import BEGIN, END, put_between_markers
 from ranking_worlds import (
     LEAST,
     MOST,
@@ -58,13 +64,20 @@ from raggs.stats.agreement import count_pairs
 TOP, SYSTEMS, UNSEEN, SHARED = 10, 6, 0.6, 0.25
 GOOD_USD = 0.0017
 RATIOS = (5, 15)
-NEAR = 0.005
-SET = 50  # questions of a golden set, for what the random share tells
+NEAR = 0.005  # largest accepted increase of the nDCG@10 error
+SET = 50  # queries of a golden set, for the random sample
 
 
 @dataclass(frozen=True)
 class Kind:
-    """How a judge errs: SD of the error that it repeats and of the new one, optimism, share that misleads it."""
+    """Errors of a judge.
+
+    Attributes:
+        own: standard deviation of the error that it repeats.
+        new: standard deviation of the error that is new in each call.
+        lifts: how far it raises the lowest grade.
+        misled: share of passages that it confuses.
+    """
 
     own: float
     new: float
@@ -76,16 +89,16 @@ GOOD = Kind(0.25, 0.1, misled=0.002)
 KINDS: Mapping[str, Kind] = MappingProxyType(
     {
         "careful": Kind(0.35, 0.2),
-        "next door": Kind(0.6, 0.3),
+        "noisy": Kind(0.6, 0.3),
         "wavering": Kind(0.35, 0.6),
-        "optimist": Kind(0.45, 0.3, lifts=0.7),
+        "lenient": Kind(0.45, 0.3, lifts=0.7),
         "misled": Kind(0.45, 0.3, misled=0.05),
     }
 )
 
 
 class Voice:
-    """A judge of one world: the same each time but for what is new."""
+    """A judge of one world."""
 
     def __init__(self, kind: Kind, world: World, seed: int, name: str) -> None:
         rng = generator(seed, "voice", world.qid, name)
@@ -98,14 +111,14 @@ class Voice:
         self.sees: Floats = base + lift + jump + shared + rng.normal(0, kind.own, world.human.size)
 
     def grades(self) -> Ints:
-        """One sample of the grade of each passage."""
+        """Return one sample of the grade of each passage."""
         seen = self.sees + self._rng.normal(0, self._kind.new, self.sees.size)
         return np.clip(np.rint(seen), LEAST, MOST).astype(np.int64)
 
 
 @dataclass(frozen=True)
 class Graded:
-    """Grades of a pool, and how many of each judge were paid for them."""
+    """Grades of a pool, and the numbers of grades from each judge."""
 
     grades: Ints
     cheap: int
@@ -116,7 +129,7 @@ Way = Callable[["Bench"], Graded]
 
 
 class Bench:
-    """All answers to one world, the same for every way of using them."""
+    """All grades of one world, shared by all methods."""
 
     def __init__(self, world: World, kind: Kind, seed: int) -> None:
         cheap, self.good = Voice(kind, world, seed, "cheap"), Voice(GOOD, world, seed, "good").grades()
@@ -127,7 +140,7 @@ class Bench:
 
 
 def median(given: Sequence[Ints]) -> Ints:
-    """The lower median of each passage's grades."""
+    """Return the lower median of the grades of each passage."""
     return np.sort(np.array(given), axis=0)[(len(given) - 1) // 2]
 
 
@@ -137,7 +150,7 @@ def config(samples: int, ask_from: int | None, audit: float) -> CascadeConfig:
 
 
 def cascade(samples: int, ask_from: int | None, audit: float, *, others: int = 0) -> Way:
-    """The product's rule, over samples of one cheap judge, or one of it and one each of others."""
+    """Return a cascade with the rule of raggs: samples of one cheap judge, and one sample each of others."""
     rule = config(samples, ask_from, audit)
 
     def grade(bench: Bench) -> Graded:
@@ -151,20 +164,20 @@ def cascade(samples: int, ask_from: int | None, audit: float, *, others: int = 0
 
 def ways() -> dict[str, Way]:
     found: dict[str, Way] = {
-        "cheap alone": lambda bench: Graded(bench.samples[0], bench.size, 0),
-        "cheap, 3 samples": lambda bench: Graded(median(bench.samples), 3 * bench.size, 0),
-        "panel of 3 cheap": lambda bench: Graded(median([bench.samples[0], *bench.others]), 3 * bench.size, 0),
-        "good alone": lambda bench: Graded(bench.good, 0, bench.size),
+        "cheap judge": lambda bench: Graded(bench.samples[0], bench.size, 0),
+        "cheap judge, 3 samples": lambda bench: Graded(median(bench.samples), 3 * bench.size, 0),
+        "panel of 3 cheap judges": lambda bench: Graded(median([bench.samples[0], *bench.others]), 3 * bench.size, 0),
+        "good judge": lambda bench: Graded(bench.good, 0, bench.size),
     }
     for samples in (1, 2, 3):
         for ask_from in (2, 3, 4, None):
             if samples > 1 or ask_from:
-                name = f"cascade, {samples} x cheap, {'differing alone' if ask_from is None else f'from {ask_from}'}"
+                name = f"cascade, {samples} sample{'s' if samples > 1 else ''}, `ask_from: {ask_from or 'null'}`"
                 found[name] = cascade(samples, ask_from, 0.05)
     for audit in (0.0, 0.1, 0.2):
-        found[f"cascade, 1 x cheap, from 3, audit {audit:g}"] = cascade(1, 3, audit)
+        found[f"cascade, 1 sample, `ask_from: 3`, `audit: {audit:g}`"] = cascade(1, 3, audit)
     for ask_from in (3, 4):
-        found[f"cascade, two cheap ones, from {ask_from}"] = cascade(1, ask_from, 0.05, others=1)
+        found[f"cascade, 2 cheap judges, `ask_from: {ask_from}`"] = cascade(1, ask_from, 0.05, others=1)
     return found
 
 
@@ -194,12 +207,12 @@ def orders_of(world: World, seed: int) -> list[Ints]:
 
 @dataclass(frozen=True)
 class Played:
-    """By query, the mean of each figure over its worlds, and the pairs of true and given grades."""
+    """Means of each figure over the worlds of a query, and the pairs of true and given grades."""
 
     rows: Mapping[str, Floats]
     pairs: Sequence[Mapping[tuple[float | None, float | None], int]]
 
-    def told(self, figure: str) -> tuple[float, float]:
+    def mean(self, figure: str) -> tuple[float, float]:
         return mean(self.rows[figure])
 
     def kappa(self) -> float:
@@ -241,42 +254,41 @@ def play(queries: Sequence[Query], kind: Kind, seeds: int) -> dict[str, Played]:
 # --- tables ---------------------------------------------------------------------------------------------------
 
 HEAD = (
-    "| way | asked of the good one | cents a question, 1:5 | 1:15 | exact | kappa | nDCG@10 error | less good alone's "
-    "| false 5s | misses |\n|---|---|---|---|---|---|---|---|---|---|"
+    "| grades by | graded by the good judge | cents per query, 1:5 | 1:15 | exact grades | kappa | nDCG@10 error "
+    "| minus that of the good judge | false grades of 5 | misses |\n|---|---|---|---|---|---|---|---|---|---|"
 )
 
 
 def table(found: Mapping[str, Played]) -> Iterator[str]:
     yield HEAD
-    good = found["good alone"].rows["ndcg"]
+    good = found["good judge"].rows["ndcg"]
     for name, played in found.items():
-        exact, error, less = played.told("exact"), played.told("ndcg"), mean(played.rows["ndcg"] - good)
-        false, missed = (f"{value:.0f} ±{spread:.0f}" for value, spread in map(played.told, ("false", "missed")))
-        apart = "" if name == "good alone" else f"{less[0]:+.4f} ±{less[1]:.4f}"
+        exact, error, less = played.mean("exact"), played.mean("ndcg"), mean(played.rows["ndcg"] - good)
+        false, missed = (f"{value:.0f} ± {spread:.0f}" for value, spread in map(played.mean, ("false", "missed")))
+        apart = "" if name == "good judge" else f"{less[0]:+.4f} ± {less[1]:.4f}"
         yield (
-            f"| {name} | {played.told('asked')[0]:.0%} | {100 * played.told('usd5')[0]:.2f} "
-            f"| {100 * played.told('usd15')[0]:.2f} | {exact[0]:.3f} ±{exact[1]:.3f} | {played.kappa():.3f} "
-            f"| {error[0]:.4f} ±{error[1]:.4f} | {apart} | {false} | {missed} |"
+            f"| {name} | {played.mean('asked')[0]:.0%} | {100 * played.mean('usd5')[0]:.2f} "
+            f"| {100 * played.mean('usd15')[0]:.2f} | {exact[0]:.3f} ± {exact[1]:.3f} | {played.kappa():.3f} "
+            f"| {error[0]:.4f} ± {error[1]:.4f} | {apart} | {false} | {missed} |"
         )
 
 
 def chosen(even: Mapping[str, Played], odd: Mapping[str, Played]) -> Iterator[str]:
-    """The cheapest way on the even half whose nDCG@10 error is near the good judge's, and what it is on the odd one."""
+    """Yield the cheapest method with a small enough nDCG@10 error on the even half, and its result on the odd half."""
     for ratio in RATIOS:
-        price, base = f"usd{ratio}", even["good alone"].rows["ndcg"]
+        price, base = f"usd{ratio}", even["good judge"].rows["ndcg"]
         near = [name for name, each in even.items() if mean(each.rows["ndcg"] - base)[0] <= NEAR]
-        name = min(near, key=lambda name: even[name].told(price)[0])
-        error = mean(odd[name].rows["ndcg"] - odd["good alone"].rows["ndcg"])
-        saved = 1 - odd[name].told(price)[0] / odd["good alone"].told(price)[0]
+        name = min(near, key=lambda name: even[name].mean(price)[0])
+        error = mean(odd[name].rows["ndcg"] - odd["good judge"].rows["ndcg"])
+        saved = 1 - odd[name].mean(price)[0] / odd["good judge"].mean(price)[0]
         yield (
-            f"- Prices 1:{ratio}, at most {NEAR:g} above the good judge's error on the even half: {name}. "
-            f"On the odd half it saves {saved:.0%}, and the error is {error[0]:+.4f} ±{error[1]:.4f} "
-            "from the good judge's."
+            f"- Prices 1:{ratio}: {name}. On the odd half, it saves {saved:.0%}, and its nDCG@10 error minus that of "
+            f"the good judge is {error[0]:+.4f} ± {error[1]:.4f}."
         )
 
 
 def pooled(parts: Sequence[Mapping[str, Played]]) -> dict[str, Played]:
-    """The mean over kinds of judges, by query."""
+    """Return the mean over kinds of judges, by query."""
     return {
         name: Played(
             {key: np.mean([part[name].rows[key] for part in parts], axis=0) for key in parts[0][name].rows},
@@ -287,10 +299,10 @@ def pooled(parts: Sequence[Mapping[str, Played]]) -> dict[str, Played]:
 
 
 def confused(queries: Sequence[Query], seeds: int) -> Iterator[str]:
-    """How often each judge is right, by the true grade."""
-    yield "| judge | " + " | ".join(f"right on a {grade}" for grade in range(1, 6)) + " | agrees with itself |"
+    """Yield how often each judge is right, by true grade."""
+    yield "| judge | " + " | ".join(f"exact on grade {grade}" for grade in range(1, 6)) + " | repeats its grade |"
     yield "|---" * 7 + "|"
-    for name, kind in {"the good one": GOOD, **KINDS}.items():
+    for name, kind in {"good judge": GOOD, **KINDS}.items():
         right, count, same = np.zeros(6), np.zeros(6), list[float]()
         for query in queries:
             for seed in range(seeds):
@@ -306,11 +318,11 @@ def confused(queries: Sequence[Query], seeds: int) -> Iterator[str]:
         )
 
 
-def told_by_chance(queries: Sequence[Query], seeds: int) -> Iterator[str]:
-    """What the random share tells of a set of 50 questions: how wide, and how often it warns."""
+def random_sample(queries: Sequence[Query], seeds: int) -> Iterator[str]:
+    """Yield the estimates from the random sample of 50 queries: width, coverage and warnings."""
     yield (
-        "| cheap judge | from | audit | asked at random | good ones unseen, in truth | as told, 95 % "
-        "| interval holds it | warned |"
+        "| cheap judge | `ask_from` | `audit` | passages in the sample | missed share | its 95% interval "
+        "| coverage | runs with a warning |"
     )
     yield "|---" * 8 + "|"
     for (name, kind), least in product(KINDS.items(), (2, 3)):
@@ -329,14 +341,14 @@ def told_by_chance(queries: Sequence[Query], seeds: int) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class OneSet:
-    """What a set's records tell, and the share of the good judge's high grades that it never gave."""
+    """Statistics of the records of a set, and the share of relevant passages that the good judge never saw."""
 
     health: CascadeHealth
     unseen: float
 
 
 def one_set(queries: Sequence[Query], kind: Kind, setting: tuple[int, float], seed: int) -> OneSet:
-    """A set of questions drawn from these, each in a world of its own."""
+    """Return the statistics of a random set of queries, each in another world."""
     (least, audit), rng = setting, generator(seed, "sets")
     rule, seen, unseen = config(1, least, audit), 0, 0
     statistics = CascadeStatistics(rule)
@@ -346,34 +358,39 @@ def one_set(queries: Sequence[Query], kind: Kind, setting: tuple[int, float], se
             asked = rule.asks_good([cheap]) or drawn < audit
             seen, unseen = seen + (asked and good >= least), unseen + (not asked and good >= least)
             votes = {"cheap": (cheap,), "good": (good,)} if asked else {"cheap": (cheap,)}
-            record = JudgeRecord.model_construct(qid="q", doc_id="d", grades=(good if asked else cheap,), votes=votes)
+            record = JudgeRecord.model_construct(
+                qid="q", doc_id="d", judge="cascade", grades=(good if asked else cheap,), votes=votes
+            )
             statistics.see(record)
     health = statistics.health()
     assert health is not None
     return OneSet(health, unseen / (seen + unseen))
 
 
-ORDERS = {"the good one": (GOOD, 5.0), "the cheap one": (KINDS["next door"], 2.0)}
+ORDERS = {"good judge": (GOOD, 5.0, "the good one"), "cheap judge": (KINDS["noisy"], 2.0, "the cheap one")}
 CALLS = (8, 16, 40, 80)
 
 
 def ordered(queries: Sequence[Query], seeds: int) -> Iterator[str]:
-    """Who orders: both start from the cascade's grades; each sees its own error in every batch."""
-    yield "| orders | calls of five | of the good one's price, 1:5 | 1:15 | tau20 | ov10 |\n|---|---|---|---|---|---|"
+    """Yield the quality of orders by each judge, which start from the grades of a cascade.
+
+    A judge repeats its errors in all batches.
+    """
+    yield "| orders by | calls of five | cost, 1:5 | 1:15 | tau20 | ov10 |\n|---|---|---|---|---|---|"
     grade = cascade(1, 3, 0.05)
-    for name, (kind, beta) in ORDERS.items():
+    for name, (kind, beta, seed_name) in ORDERS.items():
         found: dict[int, list[list[dict[str, float]]]] = {calls: [] for calls in CALLS}
         for query in queries:
             mine: dict[int, list[dict[str, float]]] = {calls: [] for calls in CALLS}
             for seed in range(seeds):
                 world = make_world(query, seed)
-                given = grade(Bench(world, KINDS["next door"], seed)).grades.astype(float)
-                error = Voice(kind, world, seed, f"orders {name}").sees - np.where(
+                given = grade(Bench(world, KINDS["noisy"], seed)).grades.astype(float)
+                error = Voice(kind, world, seed, f"orders {seed_name}").sees - np.where(
                     world.human > LEAST, world.human, UNSEEN
                 )
                 asked = replace(world, grades=given)
-                ask = make_judge(Judge(beta), replace(world, utility=world.utility + error), seed, name)
-                for shot in engine("bayes", saving=0.0)(asked, ask, CALLS, generator(seed, name, world.qid)):
+                ask = make_judge(Judge(beta), replace(world, utility=world.utility + error), seed, seed_name)
+                for shot in engine("bayes", saving=0.0)(asked, ask, CALLS, generator(seed, seed_name, world.qid)):
                     if shot.budget in mine:
                         mine[shot.budget].append(measures(world, shot.order))
             for calls in CALLS:
@@ -383,22 +400,22 @@ def ordered(queries: Sequence[Query], seeds: int) -> Iterator[str]:
                 mean(np.array([np.mean([each[key] for each in worlds]) for worlds in found[calls]]))
                 for key in ("tau20", "ov10")
             )
-            price = [calls if name == "the good one" else calls / ratio for ratio in RATIOS]
+            price = [calls if name == "good judge" else calls / ratio for ratio in RATIOS]
             yield (
                 f"| {name} | {calls} | {price[0]:.1f} | {price[1]:.1f} "
-                f"| {tau20[0]:.3f} ±{tau20[1]:.3f} | {ov10[0]:.3f} ±{ov10[1]:.3f} |"
+                f"| {tau20[0]:.3f} ± {tau20[1]:.3f} | {ov10[0]:.3f} ± {ov10[1]:.3f} |"
             )
 
 
 def page(queries: Sequence[Query], seeds: int, order_seeds: int) -> Iterator[str]:
     halves = {"even": [q for q in queries if q.number % 2 == 0], "odd": [q for q in queries if q.number % 2]}
     counted = ", ".join(f"{len(part)} {name}" for name, part in halves.items())
-    yield f"`python benchmarks/cascade.py`: {counted} queries, pools of {POOL}, {seeds} worlds of each.\n"
+    yield f"{counted} queries, pools of {POOL}, {seeds} worlds per query.\n"
     played = {name: {kind: play(part, KINDS[kind], seeds) for kind in KINDS} for name, part in halves.items()}
     whole = {name: pooled(list(found.values())) for name, found in played.items()}
-    yield "## What is chosen\n"
+    yield "## Cheapest method with an nDCG@10 error near that of the good judge\n"
     yield from chosen(whole["even"], whole["odd"])
-    yield "\n## How the judges err\n"
+    yield "\n## Accuracy of the judges\n"
     yield from confused(halves["odd"], min(seeds, 2))
     for name, found in whole.items():
         yield f"\n## Mean over the five cheap judges, {name} half\n"
@@ -406,24 +423,25 @@ def page(queries: Sequence[Query], seeds: int, order_seeds: int) -> Iterator[str
     for kind, found in played["odd"].items():
         yield f"\n### Cheap judge: {kind}, odd half\n"
         yield from table(found)
-    yield "\n## What the random share tells\n"
-    yield from told_by_chance(queries, 5 * seeds)
-    yield "\n## Who orders\n"
+    yield "\n## Estimate of missed passages from the random sample\n"
+    yield from random_sample(queries, 5 * seeds)
+    yield "\n## Ranking by the good or the cheap judge\n"
     yield from ordered(halves["odd"], order_seeds)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="a folder with corpus.jsonl, queries.jsonl, qrels.trec")
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--data", type=Path, help="folder with corpus.jsonl, queries.jsonl and qrels.trec")
+    parser.add_argument("--out", type=Path, help="write the tables to this file instead of the screen")
+    parser.add_argument("--quick", action="store_true", help="use 12 synthetic queries and one world")
     options = parser.parse_args()
     queries = load_queries(options.data) if options.data else synthetic_queries(12 if options.quick else 60, 0)
-    text = "\n".join(page(queries, *((1, 1) if options.quick else (4, 2)))) + "\n"
+    text = "\n".join(page(queries, *((1, 1) if options.quick else (4, 2))))
     if options.out:
-        options.out.write_text(text)
+        old = options.out.read_text(encoding="utf-8") if options.out.exists() else f"{BEGIN}\n{END}\n"
+        options.out.write_text(put_between_markers(old, text), encoding="utf-8")
     else:
-        sys.stdout.write(text)
+        print(text)
 
 
 if __name__ == "__main__":
