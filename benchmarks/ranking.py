@@ -1,16 +1,16 @@
-"""How good an order do so many judge calls buy? Ranking methods side by side on simulated judges.
+"""Compare ranking methods at equal numbers of calls, with simulated judges.
 
-    python benchmarks/ranking.py --quick            made-up queries, under two minutes
-    python benchmarks/ranking.py --data FOLDER --out benchmarks/results/ranking.md   over human grades, thirty minutes
+    python benchmarks/ranking.py --quick            synthetic queries, under two minutes
+    python benchmarks/ranking.py --data FOLDER --out benchmarks/results/ranking.md   human grades, thirty minutes
 
-FOLDER holds corpus.jsonl, queries.jsonl and qrels.trec with grades 1 to 5. A query with at least 8 judged passages
-gives a pool of 40: the judged ones and random others. Its truth is the human grade (1 where unjudged) plus normal noise
-of 0.35; the methods are given a grade that is off by one with probability 0.25. Judges are simulated around that truth
-(ranking_worlds.py); the methods are in ranking_methods.py, the tables in ranking_tables.py.
+FOLDER contains corpus.jsonl, queries.jsonl and qrels.trec with grades 1 to 5. A query with at least 8 labelled passages
+gives a pool of 40: the labelled ones and random others. The true utility is the human grade (1 if unlabelled) plus
+normal noise of 0.35. The methods see a grade that is off by one with probability 0.25. Judges are simulated around the
+true utilities (ranking_worlds.py). The methods are in ranking_methods.py, the tables in ranking_tables.py.
 
-Queries are split by the parity of the number in their id. The odd half is reported; whatever is tuned is tuned on the
-even half (--parity even). Everything but the times follows from --seed. A mean is taken over queries, each the mean of
-its worlds, and +- is its standard error.
+Queries are split by the parity of the number in their id. The odd half is reported, and the even half is for tuning
+(--parity even). All figures but the times are reproducible with --seed. Each figure is a mean over queries, and each
+query is the mean of its worlds. The figure after +- is the standard error.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from raggs.ranking import Ranking
 
 TOP = 20
 BUDGETS = (20, 40, 80, 160)
-SHOWN = (100, 200, 400)  # passages, in the study of batch sizes
+SHOWN = (100, 200, 400)  # passages read, in the study of batch sizes
 SIZES = (3, 5, 8, 10)
 ROUNDS = (1, 4, 8)
-CAP = 160  # of the study of stopping rules
+CAP = 160  # maximum calls, in the study of stopping rules
 ENDS = {"online": engine("online"), "bayes": engine("bayes"), "bayes patient": engine("bayes", saving=0.005)}
 
 
 def play_query(query: Query, plan: Plan, worlds: int) -> Played:
-    """Every method and judge of the plan on one query: the mean over its worlds."""
+    """Run all methods and judges on one query, and return the means over its worlds."""
     gathered: defaultdict[Key, list[Values]] = defaultdict(list)
     for seed in range(plan.seed, plan.seed + worlds):
         world = make_world(query, seed)
@@ -75,14 +75,14 @@ def _played(plan: Plan) -> Iterator[tuple[str, str, str, Method, Sequence[int]]]
 
 
 def values(world: World, snapshot: Snapshot) -> Values:
-    """All measures of a snapshot; those of confidence only where an engine gave a ranking."""
+    """Return all measures of a snapshot; the measures of confidence require a ranking of an engine."""
     found = measures(world, snapshot.order, TOP) | {"calls": float(snapshot.calls)}
     found["ms"] = 1000 * snapshot.seconds / max(snapshot.calls, 1)
     return found if snapshot.ranking is None else found | confidence(world, snapshot.ranking)
 
 
 def confidence(world: World, ranking: Ranking) -> Values:
-    """What a ranking says of itself against what is so."""
+    """Compare locks, expected inversions and rank intervals of a ranking with the true order."""
     number = {name: index for index, name in enumerate(world.ids)}
     order = np.array([number[name] for name in ranking.order])
     utility = world.utility[order]
@@ -103,7 +103,7 @@ def confidence(world: World, ranking: Ranking) -> Values:
 
 
 def gather(queries: Sequence[Query], plan: Plan, worlds: int, jobs: int) -> Rows:
-    """The values of all queries, in their order whatever the number of processes."""
+    """Return the values of all queries, in the order of the queries for any number of processes."""
     tasks = (queries, itertools.repeat(plan), itertools.repeat(worlds))
     with ProcessPoolExecutor(jobs) if jobs > 1 else nullcontext() as pool:
         results = pool.map(play_query, *tasks) if pool else map(play_query, *tasks)
@@ -117,15 +117,27 @@ def gather(queries: Sequence[Query], plan: Plan, worlds: int, jobs: int) -> Rows
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="a labelled collection; made-up queries without it")
-    parser.add_argument("--out", type=Path, help=f"write the tables there, between {BEGIN} and {END} if it exists")
-    parser.add_argument("--parity", choices=("odd", "even", "all"), default="odd", help="which queries (default odd)")
-    parser.add_argument("--quick", action="store_true", help="12 queries, 1 world, 3 judges, no 160 calls, no studies")
-    parser.add_argument("--queries", type=int, help="at most so many queries")
-    parser.add_argument("--worlds", type=int, help="worlds of each query (default 4, quick 1)")
-    parser.add_argument("--judges", help=f"some of: {', '.join(JUDGES)}".replace("%", "%%"))
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--jobs", type=int, default=min(os.cpu_count() or 1, 8), help="processes (default: the cores)")
+    parser.add_argument(
+        "--data", type=Path, help="folder with corpus.jsonl, queries.jsonl and qrels.trec [default: synthetic queries]"
+    )
+    parser.add_argument(
+        "--out", type=Path, help=f"also write the tables to this file, between {BEGIN} and {END} if it exists"
+    )
+    parser.add_argument(
+        "--parity", choices=("odd", "even", "all"), default="odd", help="half of the queries [default: odd]"
+    )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="use 12 queries, 1 world, 3 judges and at most 80 calls, without further studies",
+    )
+    parser.add_argument("--queries", type=int, help="maximum number of queries")
+    parser.add_argument("--worlds", type=int, help="worlds per query [default: 4; with --quick 1]")
+    parser.add_argument("--judges", help=f"judges, separated by commas: {', '.join(JUDGES)}".replace("%", "%%"))
+    parser.add_argument("--seed", type=int, default=1, help="random seed [default: 1]")
+    parser.add_argument(
+        "--jobs", type=int, default=min(os.cpu_count() or 1, 8), help="number of processes [default: number of cores]"
+    )
     options = parser.parse_args(arguments)
     options.judges = _judges(parser, options)
     if options.out and options.out.exists():
@@ -141,7 +153,7 @@ def _judges(parser: argparse.ArgumentParser, options: argparse.Namespace) -> tup
         return ("medium", "noisy", "self-consistent") if options.quick else tuple(JUDGES)
     named = tuple(name.strip() for name in options.judges.split(","))
     if unknown := [name for name in named if name not in JUDGES]:
-        parser.error(f"no judge {', '.join(unknown)}; known: {', '.join(JUDGES)}")
+        parser.error(f"unknown judge: {', '.join(unknown)}; use one of: {', '.join(JUDGES)}")
     return named
 
 
@@ -153,7 +165,7 @@ PARITY: dict[str, Callable[[Query], bool]] = {
 
 
 def _counted(results: Iterable[Played], total: int) -> Iterator[Played]:
-    """Say on the terminal how far it is."""
+    """Print the progress if stderr is a terminal."""
     for done, result in enumerate(results, start=1):
         if sys.stderr.isatty():
             print(f"\r{done} of {total} queries", end="\n" if done == total else "", file=sys.stderr, flush=True)
@@ -166,17 +178,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     queries = [query for query in found if PARITY[options.parity](query)]
     queries = queries[: options.queries or (12 if options.quick else None)]
     if not queries:
-        sys.exit("no query has enough judged passages")
+        sys.exit("no query has enough labelled passages; add labels to qrels.trec")
     worlds = options.worlds or (1 if options.quick else 4)
     plan = Plan(options.judges, BUDGETS[:3] if options.quick else BUDGETS, not options.quick, options.seed)
     began = time.perf_counter()
     rows = gather(queries, plan, worlds, options.jobs)
     seconds = time.perf_counter() - began
     half = "" if options.parity == "all" else f"{options.parity} "
-    source = "a labelled collection" if options.data else "made-up queries"
+    source = "a labelled collection" if options.data else "a synthetic collection"
     about = (
-        f"{len(queries)} {half}queries of {source}, worlds of each: {worlds}, seed {options.seed}; {seconds:.0f} s in"
-        f" {options.jobs} processes, Python {platform.python_version()}, numpy {np.__version__}."
+        f"{len(queries)} {half}queries of {source}, {worlds} worlds per query, seed {options.seed}; {seconds:.0f} s"
+        f" with {options.jobs} processes, Python {platform.python_version()}, numpy {np.__version__}."
     )
     tables = report(rows, plan, about)
     print(tables)

@@ -1,7 +1,7 @@
-"""The ways to rank a pool that `ranking.py` compares, each as a generator of snapshots at given numbers of calls.
+"""Ranking methods that `ranking.py` compares, each as a generator of snapshots at given numbers of calls.
 
-A method gets a world (it may look at the grades, never at the utilities), a judge, the numbers of calls at which its
-order is wanted, and a generator of random numbers. Seconds count its own work, not the judge's.
+A method receives a world, a judge, the numbers of calls for its snapshots, and a generator of random numbers. It uses
+the grades of the world, but not the utilities. Seconds are the time of the method, without that of the judge.
 """
 
 from __future__ import annotations
@@ -22,13 +22,18 @@ from raggs.ranking import Ranking, make_ranker
 BATCH = 5
 WINDOW_STEP = 3
 SHOTS = 4
-ALPHA = 0.02  # choix: its regularisation; this and the next two were chosen on queries of even number
-MU_PER_GRADE, SIGMA = 4.0, 25.0 / 3.0  # OpenSkill: its own sigma, and its own mean of 25 for grade 3
+ALPHA = 0.02  # regularisation of choix; like the next two values, chosen on the even half of the queries
+MU_PER_GRADE, SIGMA = 4.0, 25.0 / 3.0  # OpenSkill: its default sigma; its default mean of 25 is that of grade 3
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """An order after `calls` answers, valid or not. `budget` is the number of calls that was wanted."""
+    """An order after `calls` answers.
+
+    Attributes:
+        budget: requested number of calls.
+        calls: number of calls, including invalid answers.
+    """
 
     budget: int
     calls: int
@@ -54,17 +59,17 @@ class Clock:
 
 
 def by_grades(world: World, rng: np.random.Generator) -> Ints:
-    """Best grade first, ties at random."""
+    """Sort passages by grade, with ties in random order."""
     return np.lexsort((rng.random(world.grades.size), -world.grades))
 
 
 def grades_only(world: World, _ask: Ask, _budgets: Sequence[int], rng: np.random.Generator) -> Iterator[Snapshot]:
-    """No judge at all."""
+    """Yield the order by grades, without calls."""
     yield Snapshot(0, 0, by_grades(world, rng), 0.0)
 
 
 def shots(count: int) -> Method:
-    """The whole pool in one prompt, `count` times in random orders; Borda's count over the answers, ties by grade."""
+    """Return a method that shows the whole pool `count` times in random order, and adds Borda counts; ties by grade."""
 
     def play(world: World, ask: Ask, _budgets: Sequence[int], rng: np.random.Generator) -> Iterator[Snapshot]:
         start = by_grades(world, rng)
@@ -79,7 +84,7 @@ def shots(count: int) -> Method:
 
 
 def sliding_windows(world: World, ask: Ask, budgets: Sequence[int], rng: np.random.Generator) -> Iterator[Snapshot]:
-    """Windows of five move up from the bottom by three, each put into the judge's order; pass after pass."""
+    """Order windows of five, which move up from the bottom by three, in several passes."""
     order = by_grades(world, rng)
     starts = [*range(order.size - BATCH, 0, -WINDOW_STEP), 0]
     for call in range(1, max(budgets) + 1):
@@ -92,16 +97,16 @@ def sliding_windows(world: World, ask: Ask, budgets: Sequence[int], rng: np.rand
 
 
 def balanced_batches(size: int, rng: np.random.Generator) -> Iterator[Ints]:
-    """Random batches of five; each passage is shown once before any is shown again."""
+    """Yield random batches of five, and show each passage once before any is shown again."""
     while True:
         line = rng.permutation(size)
         yield from line[: size - size % BATCH].reshape(-1, BATCH)
 
 
 def choix_scores(world: World, orders: Sequence[Ints]) -> Floats:
-    """Regularised maximum-likelihood utilities of the Plackett-Luce model, by choix (iterative Luce spectral ranking).
+    """Compute regularised maximum-likelihood utilities of Plackett-Luce with choix (iterative Luce spectral ranking).
 
-    (Its Newton method with a penalty gives orders of the same quality at forty times the time.)
+    The Newton method of choix gives the same quality, but takes forty times as long.
     """
     if not orders:
         return world.grades
@@ -110,7 +115,7 @@ def choix_scores(world: World, orders: Sequence[Ints]) -> Floats:
 
 
 def random_choix(world: World, ask: Ask, budgets: Sequence[int], rng: np.random.Generator) -> Iterator[Snapshot]:
-    """Balanced random batches, fitted when asked."""
+    """Order balanced random batches, and fit them for each snapshot."""
     batches, orders = balanced_batches(world.grades.size, rng), []
     for call in range(1, max(budgets) + 1):
         if (answer := ask(next(batches))) is not None:
@@ -123,7 +128,7 @@ def random_choix(world: World, ask: Ask, budgets: Sequence[int], rng: np.random.
 
 
 def random_openskill(world: World, ask: Ask, budgets: Sequence[int], rng: np.random.Generator) -> Iterator[Snapshot]:
-    """Balanced random batches, rated one after the other by OpenSkill's Plackett-Luce model from the grades."""
+    """Order balanced random batches, and update OpenSkill's Plackett-Luce ratings, which start from the grades."""
     model, clock = PlackettLuce(), Clock()
     players = [model.rating(mu=25.0 + MU_PER_GRADE * (grade - 3.0), sigma=SIGMA) for grade in world.grades]
     batches = balanced_batches(world.grades.size, rng)
@@ -140,7 +145,7 @@ def random_openskill(world: World, ask: Ask, budgets: Sequence[int], rng: np.ran
 
 
 def engine(name: str, *, batch_size: int = BATCH, parallel: int = 4, **options: Any) -> Method:
-    """An engine of `raggs.ranking`, in rounds of `parallel` batches, up to the last budget."""
+    """Return a method that runs an engine of `raggs.ranking` in rounds of `parallel` batches."""
 
     def play(world: World, ask: Ask, budgets: Sequence[int], rng: np.random.Generator) -> Iterator[Snapshot]:
         number, clock = {name: index for index, name in enumerate(world.ids)}, Clock()

@@ -1,8 +1,8 @@
-"""Simulated pools and judges around graded queries, and the measures of a ranking: what `ranking.py` plays on.
+"""Simulated pools and judges around graded queries, and measures of a ranking, for `ranking.py` and others.
 
-A world is one query's pool with what only the simulation knows: the latent utility of each passage, which is the human
-grade plus normal noise, and what the engines are given: a stage grade that is off by one now and then. Items are
-numbers 0..size-1; everything is drawn from (seed, names), so a world does not depend on what ran before it.
+A world is the pool of one query with values that only the simulation knows. These are the latent utilities: the human
+grade plus normal noise. The engines see a grade that is sometimes off by one. Items are numbers 0..size-1. All random
+values depend on (seed, names) only, so a world does not depend on earlier runs.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from raggs.base.trec import read_qrels
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Ask = Callable[[Ints], Ints | None]
-"""Shows a batch in its order of presentation; answers it best first, or None where the answer was invalid."""
+"""Takes a batch in its order of presentation; returns it best first, or None if the answer is invalid."""
 
 POOL = 40
 MIN_JUDGED = 8
-SPREAD = 0.35  # of the utility around the human grade
-SLIP = 0.25  # chance that the stage grade is off by one
+SPREAD = 0.35  # standard deviation of the utility around the human grade
+SLIP = 0.25  # probability that a grade is off by one
 LEAST, MOST = 1, 5
-SYNTHETIC_GRADES = ((2, 3, 4, 5), (0.2, 0.38, 0.22, 0.2))  # of judged passages; the rest of the pool has grade 1
+SYNTHETIC_GRADES = ((2, 3, 4, 5), (0.2, 0.38, 0.22, 0.2))  # of labelled passages; the rest of the pool has grade 1
 
 
 @dataclass(frozen=True)
 class Query:
-    """Human grades, 1 to 5, of the judged passages, and ids to fill the pool with."""
+    """Human grades, 1 to 5, of the labelled passages, and ids of other passages for the pool."""
 
     qid: str
     grades: Mapping[str, int]
@@ -43,7 +43,7 @@ class Query:
 
     @property
     def number(self) -> int:
-        """The digits of the id."""
+        """The number in the id."""
         return int("".join(filter(str.isdigit, self.qid)) or 0)
 
 
@@ -60,14 +60,14 @@ class World:
 
 @dataclass(frozen=True)
 class Judge:
-    """How a simulated judge orders a batch.
+    """Parameters of a simulated judge.
 
     Attributes:
-        beta: sharpness: Plackett-Luce over beta times the utility.
-        position: what the first of a list gains over the last, as a utility; spread evenly over the list.
-        fixed: whether each pair has one outcome, drawn once by Bradley-Terry; a batch is then ordered by its number
-            of wins inside the batch, ties by a number drawn once for each item. Asking again changes nothing.
-        invalid: chance that an answer is of no use.
+        beta: sharpness: orders follow Plackett-Luce with beta times the utility.
+        position: advantage of the first passage of a list over the last, as a utility; it decreases evenly.
+        fixed: whether each pair has a fixed outcome, drawn by Bradley-Terry. The judge then sorts by wins within
+            the batch, and ties by a fixed random number. A repeated batch has the same answer.
+        invalid: probability of an invalid answer.
     """
 
     beta: float
@@ -81,7 +81,7 @@ JUDGES: Mapping[str, Judge] = MappingProxyType(
         "sharp": Judge(6.0),
         "medium": Judge(3.0),
         "noisy": Judge(1.5),
-        "position-biased": Judge(3.0, position=1.2),  # 0.3 a step in a list of five
+        "position-biased": Judge(3.0, position=1.2),  # 0.3 per position in a list of five
         "self-consistent": Judge(3.0, fixed=True),
         "invalid 2 %": Judge(3.0, invalid=0.02),
         "invalid 10 %": Judge(3.0, invalid=0.1),
@@ -90,10 +90,10 @@ JUDGES: Mapping[str, Judge] = MappingProxyType(
 
 
 def load_queries(folder: Path) -> list[Query]:
-    """The queries of a labelled collection that have enough judged passages.
+    """Return the queries of a labelled collection that have enough labelled passages.
 
     Raises:
-        raggs.base.errors.RaggsError: a file of the folder cannot be read.
+        raggs.base.errors.RaggsError: a file of the folder is not readable.
         ValueError: a grade above 5.
     """
     grades: defaultdict[str, dict[str, int]] = defaultdict(dict)
@@ -102,10 +102,10 @@ def load_queries(folder: Path) -> list[Query]:
             raise ValueError(f"qrels.trec, line {label.line}: grade {label.grade} is above {MOST}")
         if label.grade >= LEAST:
             grades[label.qid][label.doc_id] = label.grade
-    corpus, asked = ([json.loads(line)["_id"] for line in (folder / name).open()] for name in FILES)
+    corpus, qids = ([json.loads(line)["_id"] for line in (folder / name).open()] for name in FILES)
     return [
         Query(qid, grades[qid], [name for name in corpus if name not in grades[qid]])
-        for qid in asked
+        for qid in qids
         if len(grades[qid]) >= MIN_JUDGED
     ]
 
@@ -114,7 +114,7 @@ FILES = ("corpus.jsonl", "queries.jsonl")
 
 
 def synthetic_queries(count: int, seed: int) -> list[Query]:
-    """Made-up queries q1..q`count` with 8 to 24 judged passages, graded about as often as in human labels."""
+    """Make queries q1..q`count` with 8 to 24 labelled passages, with about the same grades as human labels."""
     queries = []
     for number in range(1, count + 1):
         rng = generator(seed, "synthetic", number)
@@ -126,7 +126,7 @@ def synthetic_queries(count: int, seed: int) -> list[Query]:
 
 
 def scarce_queries(count: int, seed: int) -> list[Query]:
-    """Made-up queries with 1 to 5 passages of a grade above 1; the rest of the pool is of no use."""
+    """Make queries with 1 to 5 passages of a grade above 1; the rest of the pool is irrelevant."""
     queries = []
     for number in range(1, count + 1):
         rng = generator(seed, "scarce", number)
@@ -138,7 +138,7 @@ def scarce_queries(count: int, seed: int) -> list[Query]:
 
 
 def make_world(query: Query, seed: int, pool: int = POOL) -> World:
-    """The judged passages and random others up to `pool`; utilities and stage grades drawn for (seed, query)."""
+    """Return a pool of the labelled passages and random others; utilities and grades depend on (seed, query)."""
     rng = generator(seed, "world", query.qid)
     judged = sorted(query.grades)
     names = [judged[index] for index in rng.permutation(len(judged))[:pool]]
@@ -151,7 +151,7 @@ def make_world(query: Query, seed: int, pool: int = POOL) -> World:
 
 
 def make_judge(judge: Judge, world: World, seed: int, *names: object) -> Ask:
-    """A judge of `world`. Noise comes from (seed, query, names); fixed outcomes from (seed, query) alone."""
+    """Return a judge of `world`. Its errors depend on (seed, query, names), fixed outcomes on (seed, query)."""
     rng = generator(seed, "judge", world.qid, *names)
     wins, ties = _fixed_outcomes(judge, world, seed)
 
@@ -176,30 +176,30 @@ def _fixed_outcomes(judge: Judge, world: World, seed: int) -> tuple[Ints, Floats
 
 
 def tau(places: Ints) -> float:
-    """Kendall's tau of an order against the truth; `places` are the distinct true places in the order's sequence."""
+    """Compute Kendall's tau with the true order; `places` are the distinct true places in the sequence of the order."""
     rising = np.sign(places[None, :] - places[:, None])
     return float(rising[np.triu_indices(places.size, k=1)].mean())
 
 
 def true_places(world: World) -> Ints:
-    """The true place of each item, from 0 for the highest utility."""
+    """Return the true place of each item, from 0 for the highest utility."""
     return np.argsort(np.argsort(-world.utility, kind="stable"), kind="stable")
 
 
 def overlap(places: Ints, top: int) -> float:
-    """The share of the first `top` of an order that truly belongs there."""
+    """Return the share of the true top `top` that the order has in its top `top`."""
     return float((places[:top] < top).mean())
 
 
 def ndcg(gains: Floats, top: int) -> float:
-    """nDCG@`top` for `gains` in the order's sequence; linear gains, discounts log2(1 + rank). 1 where nothing gains."""
+    """Compute nDCG@`top` for `gains` in the sequence of the order, with discounts log2(1 + rank); 1 without gains."""
     discounts = 1.0 / np.log2(np.arange(2, 2 + min(top, gains.size)))
     ideal = float(np.sort(gains)[::-1][: discounts.size] @ discounts)
     return float(gains[: discounts.size] @ discounts) / ideal if ideal else 1.0
 
 
 def measures(world: World, order: Ints, top: int = 20) -> dict[str, float]:
-    """tau over the pool, tau20 inside the true top, ov20 and ov10 of the top, ndcg by the human grades less 1."""
+    """Compute tau over the pool, tau20 among the true top, overlaps ov20 and ov10, and ndcg with gains grade - 1."""
     places = true_places(world)[order]
     return {
         "tau": tau(places),

@@ -183,8 +183,8 @@ def test_a_small_run_prints_and_writes_the_same_tables(tmp_path, capsys):
     ranking.main(["--quick", "--queries", "3", "--judges", "medium", "--jobs", "1", "--out", str(out)])
     printed = capsys.readouterr().out
     assert printed.strip() in out.read_text()
-    assert printed.startswith("3 odd queries of made-up queries")
-    for name in (*methods.METHODS, "Paired differences", "Confidence", "At their own stop"):
+    assert printed.startswith("3 odd queries of a synthetic collection")
+    for name in (*map(tables.label, methods.METHODS), "Paired differences", "Confidence", "With a stopping rule"):
         assert name in printed
 
 
@@ -231,7 +231,7 @@ def test_further_uses_of_probabilities_are_measured_on_the_same_passages(capsys,
 def test_an_unknown_judge_is_refused(capsys):
     with pytest.raises(SystemExit):
         ranking.main(["--judges", "medium,blind"])
-    assert "no judge blind" in capsys.readouterr().err
+    assert "unknown judge: blind" in capsys.readouterr().err
 
 
 def test_a_line_of_the_depth_table_made_by_hand():
