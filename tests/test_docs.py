@@ -209,11 +209,11 @@ def test_the_figures_of_the_engines_are_those_of_the_results() -> None:
     concept = (ROOT / "docs" / "concepts" / "ranking.md").read_text(encoding="utf-8")
     assert f"is {measured['medium', 'bayes', '80']}." in concept
     assert f"sliding windows {measured['medium', 'sliding windows', '80']}\n" in concept
-    methods = ("bayes", "online", "sliding windows", "random + choix", "random + OpenSkill", "4 shots + Borda")
+    methods = ("bayes", "online", "sliding windows", "random + choix", "random + OpenSkill", "4 lists of 40 + Borda")
     shown = page.split("| judge | `bayes` |", 1)[1].split("\n\n", 1)[0].splitlines()[2:]
     assert len(shown) == 5
     for judge, *values in map(_cells, shown):
-        expected = [measured[judge, method, "4" if "shots" in method else "80"] for method in methods]
+        expected = [measured[judge, method, "4" if "Borda" in method else "80"] for method in methods]
         assert [value.strip("*") for value in values] == expected
 
 
