@@ -96,6 +96,8 @@ def test_every_key_of_the_view(browser: Any, tmp_path: Path) -> None:
         ada.press("a")
         ada.have("✓ 1 + 3", "? 2")
         sync_api.expect(ada.page.locator("#set-2")).to_have_attribute("aria-pressed", "true")
+        ada.has(".soft:visible", "Accept or reject each set")
+        ada.has(".card .soft", "Grade in the run")
         ada.press("r")
         ada.have("✓ 1 + 3", "✗ 2")
         ada.press("u")
@@ -148,7 +150,8 @@ def test_accept_change_and_no_set(browser: Any, tmp_path: Path) -> None:
         ada.press("u")
         ada.has("h1:visible", "What of subject 1?")
         ada.has("[role=status].soft:visible", "No set suffices")
-        ada.press("j", "x")
+        ada.press("u", "x")
+        ada.have("✓ 1")
         line = ada.sent(tmp_path, 3)
         assert line.sets == (("d1-0",),)
         assert dict(human_evidence(open_run(run)).sets) == {"q00000": (("d0-0", "d0-2"),), "q00001": (("d1-0",),)}

@@ -538,7 +538,7 @@ def test_agreement_in_words(browser: Any, tmp_path: Path) -> None:
                 each.press(last := key)
                 each.saved()
         bo.view("Agreement", ".matrices table")
-        bo.has("#view", "too few shared passages to be sure: 16, needs about")
+        bo.has("#view", "but uncertain with 16 shared passages; about")
         bo.has("#view", "Next step: grade more shared passages, about")
         bo.has(".words >> nth=1", "almost perfect")
         assert bo.page.locator("td.near1, td.near2").count() > 1

@@ -110,11 +110,17 @@ def test_two_people_at_once_see_only_their_own(browser: Any, tmp_path: Path) -> 
         assert len({(line.query, line.passage) for line in said}) == 6
         assert {line.who for line in said} == {"ada", "bo"}
         sync_api.expect(ada.page.locator("#ended")).to_have_text("All done")
+        late = Reviewer(browser, address, None)
+        late.page.get_by_role("textbox").fill("cy")
+        late.press("Enter")
+        sync_api.expect(late.page.locator("#ended")).to_have_text("Nothing to grade")
+        sync_api.expect(late.page.locator("#why")).to_contain_text("graded every passage as often as planned")
+        sync_api.expect(late.page.locator("#last")).to_be_hidden()
         other = Reviewer(browser, address, None)
         other.page.get_by_role("textbox").fill("ada")
         other.press("Enter")
         sync_api.expect(other.page.locator("#known")).to_contain_text("ada has 3 grades here already")
-        assert ada.complaints + bo.complaints + other.complaints == []
+        assert ada.complaints + bo.complaints + late.complaints + other.complaints == []
 
 
 def test_a_server_that_is_gone_loses_nothing(browser: Any, tmp_path: Path) -> None:
@@ -302,10 +308,10 @@ def test_people_who_differ_are_settled(browser: Any, tmp_path: Path) -> None:
         second = bo.page.inner_text("#view .text")
         bo.page.reload()
         sync_api.expect(bo.page.locator("#view .text")).to_have_text(second)  # what was put off is still put off
-        bo.page.get_by_role("button", name="Annotator and model").click()
-        sync_api.expect(counts).to_have_text("Annotator and model (1)")
+        bo.page.get_by_role("button", name="With the model").click()
+        sync_api.expect(counts).to_have_text("With the model (1)")
         sync_api.expect(bo.page.locator(".voices .model")).to_contain_text("litellm")
-        for left in ("Annotator and model (0)", "All (2)", "All (1)", "All (0)"):
+        for left in ("With the model (0)", "All (2)", "All (1)", "All (0)"):
             if left == "All (2)":
                 bo.page.get_by_role("button", name="All").click()
             else:

@@ -79,7 +79,7 @@ export async function evidence(at) {
     }
     at.box.replaceChildren(
       kinds(),
-      el("p", { className: "soft", textContent: wanted === "open" ? said.evidenceHow : said.evidenceDiffer }),
+      el("p", { className: "soft", textContent: wanted === "open" ? `${said.evidenceHow} ${query.proposed.length ? said.evidenceStored : said.evidenceNew}` : said.evidenceDiffer }),
       el("h1", { textContent: query.question, dir: "auto" }),
       ...(query.given.length ? [given()] : []),
       el("div", { className: "beside evidence" }, el("div", {}, ...query.passages.map(card)), tray()));
@@ -119,7 +119,7 @@ export async function evidence(at) {
     const name = said.place(place + 1), step = here ? said.removeFrom(chosen + 1) : sets.length ? said.addTo(chosen + 1) : said.addNew;
     const button = Object.assign(keyed(step, () => toggle(view.doc_id), "x"), { id: `pick-${place + 1}`, className: "pick", ariaLabel: `${step}: ${name}` });
     const member = inside.length ? said.inSets(inside.map((each) => each + 1).join(", ")) : "";
-    const grade = view.grade === null ? [] : [el("span", { className: "soft", textContent: said.grades }), el("strong", { className: `grade g${view.grade}`, textContent: String(view.grade) })];
+    const grade = view.grade === null ? [] : [el("span", { className: "soft", textContent: said.runGrade }), el("strong", { className: `grade g${view.grade}`, textContent: String(view.grade) })];
     const unfold = el("button", { type: "button", className: "whole plain", textContent: said.showAll, onclick: () => { if (!whole.delete(place)) whole.add(place); clipTexts(at.box, whole, said); } });
     const body = view.text ? passage(said, { ...view, terms: first().terms }, at.marking())
       : [el("h2", { textContent: view.doc_id, dir: "auto" }), el("p", { className: "soft", textContent: said.noText })];
@@ -290,8 +290,8 @@ export async function evidence(at) {
   }
 
   function pick() {
-    const now = document.activeElement.closest(".card");
-    if (now) now.querySelector(".pick").click(); else move(1);
+    if (!document.activeElement.closest(".card")) move(1);
+    document.activeElement.closest(".card")?.querySelector(".pick").click();
   }
 
   at.redraw(() => shown(document.activeElement.id));

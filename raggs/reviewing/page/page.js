@@ -164,8 +164,9 @@ function part(view) {
 function pause() {
   const said = words(), open = page.waiting.steps.length, left = page.progress ? page.progress.left : 0;
   show("end");
-  $("ended").textContent = open ? said.wait : left ? said.nearly : said.allDone;
-  $("why").textContent = open ? said.unsentFirst : left ? said.busy : said.thanks;
+  $("ended").textContent = open ? said.wait : left ? said.nearly : page.progress?.done ? said.allDone : said.noneFree;
+  $("why").textContent = open ? said.unsentFirst : left ? said.busy : page.progress?.done ? said.thanks : said.shared;
+  $("last").hidden = !open && !left && !page.progress?.done;
   if (left && !open) page.again = setTimeout(fetchNext, 2000);
 }
 
