@@ -1,5 +1,5 @@
 // The page: annotator, views and keys, and the view that shows one passage at a time. All data from the server is text.
-import { copy, el, foldOnPhone, formatted, gradeButtons, keyed, keysDialog, marked, meanings, narrow, passageText, titled } from "./el.js";
+import { coded, copy, el, foldOnPhone, formatted, gradeButtons, keyed, keysDialog, marked, meanings, narrow, passageText, titled } from "./el.js";
 import { durable, identify, keep, kept, setPlace, tab } from "./local.js";
 import { reveal } from "./reveal.js";
 import { VIEWS } from "./views.js";
@@ -165,7 +165,7 @@ function pause() {
   const said = words(), open = page.waiting.steps.length, left = page.progress ? page.progress.left : 0;
   show("end");
   $("ended").textContent = open ? said.wait : left ? said.nearly : page.progress?.done ? said.allDone : said.noneFree;
-  $("why").textContent = open ? said.unsentFirst : left ? said.busy : page.progress?.done ? said.thanks : said.shared;
+  $("why").replaceChildren(...coded(open ? said.unsentFirst : left ? said.busy : page.progress?.done ? said.thanks : said.shared));
   $("last").hidden = !open && !left && !page.progress?.done;
   if (left && !open) page.again = setTimeout(fetchNext, 2000);
 }

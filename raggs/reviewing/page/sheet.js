@@ -7,7 +7,7 @@ const sheets = (() => {
     columns: ['rank', 'possible ranks', 'grade', 'better than next', 'passage'],
     legend: 'The line spans the possible ranks (95%). “Better than next”: probability that this passage is better than the one below it. Numbers in boxes are grades; higher is better.',
     doubt: (n, top) => `about ${n} pairs of the top ${top} are in the wrong order`, stopped: (why) => `the ranking stopped: ${why}`, unranked: 'Nothing is ranked; passages are in the order of their fused rank.', labels: 'Nothing is ranked; passages are in the order of their grade.', hidden: (n) => `${n} more passages that systems found are not shown here.`, empty: 'No retriever found a passage.',
-    rewrite: 'searched for', language: 'language', kind: 'kind', answer: 'expected answer', found: (n) => `${n} passages`, best: (n, top) => `${n} of the ${top} best`, strip: (n) => `Boxes: grades of the first ${n} passages, in the order of the system; higher is better, · has no grade.`, first: (n) => `its first ${n}`,
+    rewrite: 'searched for', language: 'language', kind: 'kind', answer: 'expected answer', found: (n) => `${n} passages`, best: (n, top) => `with ${n} of the ${top} best`, strip: (n) => `Boxes: grades of the first ${n} passages, in the order of the system; higher is better, · has no grade.`, first: (n) => `its first ${n}`,
     more: (n) => `… ${n} characters more`, by: 'graded by', votes: 'out of', why: 'why', cut: 'not ranked', near: 'near-duplicate', twin: 'near-duplicate of', below: 'certainly better than', sources: 'found by', where: 'place', score: 'score', words: 'annotators', cannot: 'cannot tell', decided: 'decided', silent: 'The text is left out here.', unknown: 'no grade: it was not among the passages for grading',
   };
 
