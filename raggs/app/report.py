@@ -16,6 +16,7 @@ from raggs.app.eval_request import AnalysisRequest, EvalRequest, JudgedFiles, Me
 from raggs.app.evaluate import evaluate
 from raggs.base.errors import DataError, NotFoundError, UsageError
 from raggs.base.files import disk, write_atomic
+from raggs.base.types import as_object
 from raggs.diagnosis import FOLDER as DIAGNOSES
 from raggs.evaluation.gates import read_report
 from raggs.evaluation.models import EvalReport
@@ -238,6 +239,13 @@ def _sweep(folder: Path, golden: GoldenSet) -> ReportedSweep:
     return ReportedSweep(found, file)
 
 
+def _source_of_grades(run: OpenedRun) -> str:
+    """Return which file the judge copies its grades from; empty for other judges."""
+    judge = as_object(as_object(lock.params).get("judge")) if (lock := run.manifest.stages.get("judge")) else {}
+    said = f"the judge copies grades from {Path(str(judge.get('path'))).name}; they were not compared with other labels"
+    return said if judge.get("type") == "qrels" and not judge.get("grade_noise") else ""
+
+
 def _validate_judge(run: OpenedRun | None, folder: Path | None) -> JudgeValidation:
     """Return the comparison of the judge with human labels, or the reason why there is none."""
     if run is None:
@@ -246,7 +254,7 @@ def _validate_judge(run: OpenedRun | None, folder: Path | None) -> JudgeValidati
     from raggs.parts.reviews import ReviewStore
 
     if folder is None and not ReviewStore(reviews_of(run.folder, None)).size:
-        return JudgeValidation()
+        return JudgeValidation(why=_source_of_grades(run))
     from raggs.app.judge_check import check_judge, lay_out_check, trusted
 
     try:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.cli import invoke
+from support.project import make_project
 from support.sweeping import SweepProject, make_sweep
 
 import raggs
@@ -142,3 +143,11 @@ def test_a_run_that_is_given_as_a_sweep_is_told_how_its_retrievers_are_scored(tm
     (tmp_path / "qrels.txt").write_text("q1 0 d1 5\n")
     with pytest.raises(UsageError, match=r"names a run, not a sweep — --run \S+demo scores the retrievers of this run"):
         report(ReportRequest(tmp_path / "qrels.txt", sweeps=(run,)))
+
+
+@pytest.mark.parametrize(("noise", "said"), [(0.0, "the judge copies grades from qrels.txt; "), (0.25, "")])
+def test_a_judge_that_reads_labels_is_not_called_unvalidated(tmp_path: Path, noise: float, said: str) -> None:
+    judge = {"judge": {"type": "qrels", "path": "qrels.txt", "grade_noise": noise}}
+    folder = raggs.run(make_project(tmp_path, queries=3, judge=judge).config).store.folder
+    assert gather(ReportRequest(folder)).people.why.startswith(said)
+    assert bool(gather(ReportRequest(folder)).people.why) == bool(said)

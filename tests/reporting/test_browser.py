@@ -16,7 +16,7 @@ from raggs import load_config
 from raggs import run as run_config
 from raggs.app.report import ReportRequest, write_report_page
 from raggs.base.artifacts import JudgeRecord, MergeRecord, QueryRecord, RetrieveRecord
-from raggs.base.jsonl import write_records
+from raggs.base.jsonl import read_records, write_records
 from raggs.runs.manifests.models import RunManifest, utc_now
 from raggs.runs.manifests.store import RunStore
 
@@ -113,7 +113,7 @@ def test_hostile_texts_stay_texts_and_nobody_complains(browser: Any, page: Path,
 def test_tables_sort_filter_and_follow_what_is_chosen(browser: Any, page: Path) -> None:
     window = Window(browser, page.as_uri(), offline=True)
     found = window.page
-    rows = found.locator("#systems-table tbody tr")
+    rows = found.locator("#systems-table tbody tr:has(a)")
     assert rows.count() == len(XSS)
     found.locator("#systems-find").fill("MARQUEE")
     assert rows.count() == 2, "by id and by text"
@@ -180,6 +180,18 @@ def test_keys_move_between_queries_and_do_nothing_in_a_field(browser: Any, page:
     window.told("#questions-id", ids[0])
     window.press("Escape")
     assert found.evaluate("document.activeElement.textContent") == ids[0]
+    for key in ("Enter", "Escape"):
+        window.press("/")
+        window.press("m", "a", "r", "q", key)
+        assert found.evaluate("document.activeElement.hash"), "in the table"
+        assert found.locator("#questions-find").input_value() == "marq"
+        found.locator("#questions-find").fill("")
+        found.locator("#questions-table [role=region]").focus()
+    found.locator("#questions-find").fill("no such query")
+    assert found.locator("#questions-table tbody").inner_text() == "No row matches the filters."
+    window.press("Escape")
+    window.told("#questions-count", f"{len(ids)} queries")
+    found.locator("#questions-table [role=region]").focus()
     window.press("?")
     assert found.locator("#questions-help").is_visible()
     window.press("Escape")
@@ -281,7 +293,10 @@ def test_queries_are_filtered_by_their_loss(browser: Any, tmp_path: Path) -> Non
     out = write_report_page(ReportRequest(folder, out=tmp_path / "report.html"))
     window = Window(browser, out.as_uri(), offline=True)
     found = window.page
+    head = found.locator("#questions-table th").nth(1)
+    assert head.inner_text().startswith("largest loss")
     found.locator("#questions-system").select_option("0")
+    assert head.inner_text().startswith("loss")
     rows = found.locator("#questions-table tbody tr td:nth-child(2)")
     losses = sorted(float(text.split()[0]) for text in rows.all_inner_texts())
     limit = losses[len(losses) // 2]
@@ -289,6 +304,26 @@ def test_queries_are_filtered_by_their_loss(browser: Any, tmp_path: Path) -> Non
     left = [float(text.split()[0]) for text in rows.all_inner_texts()]
     assert limit > 0 and sorted(left) == [loss for loss in losses if loss >= limit]
     window.told("#questions-count", f"{len(left)} of 12 queries")
+    assert window.unharmed(), window.complaints
+    window.context.close()
+
+
+def test_equal_scores_unknown_losses_and_passages_outside_the_pool_are_named(browser: Any, tmp_path: Path) -> None:
+    project = make_project(tmp_path, queries=4, corpus=30, rank={"top": 3, "max_calls": 3})
+    folder = run_config(load_config(project.config)).store.folder
+    qids = [record.qid for record in read_records(folder / "queries.jsonl", QueryRecord)]
+    runs = []
+    for name in ("good", "strange", "odd"):
+        doc = next(read_records(folder / "merge.jsonl", MergeRecord)).doc_id if name == "good" else name
+        runs.append(f"{name}={tmp_path / name}.trec")
+        (tmp_path / f"{name}.trec").write_text("".join(f"{qid} Q0 {doc} 1 1 s\n" for qid in qids))
+    out = write_report_page(ReportRequest(folder, tuple(runs), out=tmp_path / "report.html"))
+    window = Window(browser, f"{out.as_uri()}#question={quote(qids[0])}", offline=True)
+    found = window.page
+    assert found.locator("#questions-system option").all_inner_texts() == ["any system", "good"]
+    assert "Not counted: losses of strange, odd, because their scores mean little." in found.inner_text("#questions")
+    found.locator("#questions-compare .columns > div").nth(1).locator("summary").click()
+    assert "not in the pool" in found.locator("#questions-compare .passage").inner_text()
     assert window.unharmed(), window.complaints
     window.context.close()
 
@@ -338,16 +373,18 @@ def test_a_query_opens_with_the_chosen_system_and_its_best_and_worst_ones_can_be
         )
         chosen = found.locator("#questions-compare select")
         assert name in [chosen.nth(place).input_value() for place in (0, 1)]
-    compare = found.get_by_role("button", name="Compare these two")
+    compare = found.locator("#questions-compare p button")
     for qid in found.locator("#questions-table tbody a").all_inner_texts():
         found.evaluate("qid => { location.hash = 'question=' + qid; }", qid)
         window.told("#questions-id", qid)
         if compare.is_visible():
             break
-    said = compare.locator("xpath=..").inner_text()
+    said, named = compare.locator("xpath=..").inner_text(), compare.inner_text()
     compare.click()
     best, worst = (chosen.nth(place).input_value() for place in (0, 1))
-    assert f"Highest score on this query: {best} (" in said and f"Lowest: {worst} (" in said
+    assert named == f"Compare {best} and {worst}"
+    highest, lowest = said.partition("Lowest: ")[::2]
+    assert best in highest.partition(" (")[0] and worst in lowest.partition(" (")[0]
     assert found.locator("#questions-compare .say").inner_text().startswith(f"{best} scores ")
     assert window.unharmed(), window.complaints
     window.context.close()

@@ -66,6 +66,7 @@ def test_the_lists_of_ten_are_the_extremes(given: ReportFacts) -> None:
     assert [float(each.value) for each in part.unsure] == [round(doubt, 1) for doubt in doubts[:10]]
     spans = sorted((max(line.scores) - min(line.scores) for line in part.lines), reverse=True)
     assert [each.value for each in part.apart] == [f"{span:.3f}" for span in spans[:10] if span > 0]
+    assert part.widest == sum(f"{span:.3f}" == part.apart[0].value for span in spans)
 
 
 def test_a_packed_sheet_holds_what_the_question_has(given: ReportFacts) -> None:

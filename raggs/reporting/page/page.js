@@ -92,6 +92,7 @@ const raggs = {
       body.replaceChildren();
       drawn = 0;
       more();
+      if (!shown.length) body.append(raggs.make('tr', {}, raggs.make('td', { colSpan: columns.length, className: 'soft', textContent: 'No row matches the filters.' })));
       ordered(shown);
       requestAnimationFrame(() => { box.scrollTop = 0; }); // at once, it would cost a layout of the page
     };

@@ -9,7 +9,7 @@
   const rows = part.lines.map((line, at) => ({ ...line, at, words: plain(line.id + ' ' + line.text) }));
   const places = new Map(rows.map((row) => [row.id, row.at]));
   const [some, losses, ranked] = [part.systems.length > 1, rows.some((row) => row.losses.some((each) => each !== null)), rows.some((row) => row.doubt !== null)];
-  const stops = new Set(part.stops);
+  const stops = new Set(part.stops), texts = part.passages.some(([, , , text]) => text);
   let shown = rows, open = -1, pair = part.pair, column = 0;
 
   const known = (values) => values.filter((value) => value !== null);
@@ -42,8 +42,16 @@
     table.show(rows.filter((row) => (!language.value || row.language === language.value) && (!kind.value || row.kind === kind.value) && (!from || lost(row) >= from) && wanted.every((word) => row.words.includes(word))));
     count.textContent = shown.length === rows.length ? raggs.count(rows.length) : raggs.whole(shown.length) + ' of ' + raggs.count(rows.length);
   };
-  for (const each of [search, least]) each?.addEventListener('input', filter);
+  for (const each of [search, least]) {
+    each?.addEventListener('input', filter);
+    each?.addEventListener('keydown', (event) => {
+      if (!['Enter', 'Escape'].includes(event.key) || event.isComposing || !shown.length) return;
+      event.preventDefault();
+      table.move(0);
+    });
+  }
   for (const each of [language, kind, system]) each?.addEventListener('change', filter);
+  if (some && losses) system.addEventListener('change', () => { find('table').querySelectorAll('.sort')[1].textContent = system.value ? 'loss' : 'largest loss'; });
   /* Queries open with the system whose losses are shown. */
   for (const each of [system, document.getElementById('losses-system')]) each?.addEventListener('change', () => {
     const name = each.value && each.selectedOptions[0].text;
@@ -89,7 +97,7 @@
     const box = make('details', {}, make('summary', {}, make('span', { className: 'rank', textContent: rank }), grade(row), title));
     box.addEventListener('toggle', () => {
       if (box.children.length > 1) return;
-      box.append(make('div', { className: 'passage', dir: 'auto' }, ...(row.text ? marked(row.text, terms) : ['No text in this file.']), ...(row.more ? [make('small', { textContent: '… ' + raggs.whole(row.more) + ' more characters' })] : [])));
+      box.append(make('div', { className: 'passage', dir: 'auto' }, ...(row.text ? marked(row.text, terms) : [row.outside && texts ? 'No text in this file, because the passage is not in the pool.' : 'No text in this file.']), ...(row.more ? [make('small', { textContent: '… ' + raggs.whole(row.more) + ' more characters' })] : [])));
     });
     return make('li', {}, box);
   }
@@ -112,15 +120,16 @@
     const order = part.systems.filter((_, at) => line.scores[at] !== null).sort((one, other) => score(line, other) - score(line, one));
     const ends = [order[0], order.at(-1)];
     if (order.length < 3 || score(line, ends[0]) === score(line, ends[1]) || ends.every((end) => two.some((name) => score(line, name) === score(line, end)))) return [];
-    const said = 'Highest score on this query: ' + ends[0] + ' (' + raggs.number(score(line, ends[0])) + '). Lowest: ' + ends[1] + ' (' + raggs.number(score(line, ends[1])) + '). ';
-    const button = make('button', { type: 'button', className: 'screen', textContent: 'Compare these two' });
+    const [best, least] = ends.map((end) => order.filter((name) => score(line, name) === score(line, end)).join(', ') + ' (' + raggs.number(score(line, end)) + ')');
+    const said = 'Highest score on this query: ' + best + '. Lowest: ' + least + '. ';
+    const button = make('button', { type: 'button', className: 'screen', textContent: 'Compare ' + ends.join(' and ') });
     button.addEventListener('click', () => { show(ends); find('compare').querySelector('select').focus(); });
     return [make('p', {}, said, button)];
   }
 
   /* Two lists and the golden order side by side; on a narrow screen one of them at a time. */
   function compare(line, sheet) {
-    const of = (hit) => (typeof hit === 'number' ? sheet.rows[hit] : { id: hit, title: '', text: '', grade: null });
+    const of = (hit) => (typeof hit === 'number' ? sheet.rows[hit] : { id: hit, title: '', text: '', grade: null, outside: true });
     const lists = new Map(sheet.lists.map((each) => [each.system, { ...each, ids: each.hits.map((hit) => of(hit).id) }]));
     const names = [...lists.keys()], terms = termsOf(line.text + ' ' + sheet.rewrite);
     const two = [...new Set([...pair.filter((name) => lists.has(name)), ...names])].slice(0, 2);

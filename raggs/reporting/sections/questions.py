@@ -67,7 +67,9 @@ class QuestionsPart(ReportPart):
     )
     stops: tuple[str, ...] = Field(description="stop words, which are not highlighted")
     lines: tuple[QuestionTableRow, ...]
+    unlost: tuple[str, ...] = Field(exclude=True, description="systems whose losses are unknown")
     apart: tuple[PickedQuestion, ...] = Field(exclude=True)
+    widest: int = Field(exclude=True, description="number of queries with the largest difference between systems")
     unsure: tuple[PickedQuestion, ...] = Field(exclude=True)
     names: tuple[str, ...]
     passages: tuple[tuple[str, str, str, str, int], ...]
@@ -100,13 +102,16 @@ class QuestionsSection(ReportSection):
             languages.add(view.language)
         if not lines:
             return None
+        apart, widest = _most_different(lines)
         return QuestionsPart(
             measure=scores.measure,
             systems=scores.systems,
             pair=_first_pair(facts.report),
             stops=tuple(sorted({word for each in languages for word in stop_words(each)})) if facts.texts else (),
             lines=tuple(lines),
-            apart=_most_different(lines),
+            unlost=scores.unlost,
+            apart=apart,
+            widest=widest,
             unsure=_least_certain(lines),
             passages=tuple(packing.passages()),
             names=packing.names,
@@ -135,20 +140,23 @@ class _Scores:
             [report.per_query[name].get(self.measure, {}) for name in self.systems] if report else []
         )
         found = {each.system: each.part.by_query for each in Waterfall().found(report)} if report else {}
+        self.unlost = tuple(name for name in self.systems if not found.get(name))
         self._losses: Sequence[Mapping[str, tuple[float, ...]]] = [found.get(name, {}) for name in self.systems]
 
     def line(self, view: QuestionView, sheet: QuestionSheet, relevant: int) -> QuestionTableRow:
         """Return the table row of a query."""
         losses = [each.get(view.qid) for each in self._losses]
+        scores = [each.get(view.qid) for each in self._values]
+        grades = [passage.grade for passage in view.passages if passage.grade is not None]
         return QuestionTableRow(
             id=view.qid,
             text=view.text,
             language=view.language,
             kind=kind_of(view.metadata),
             pool=len(view.passages),
-            good=_count_relevant(view, relevant),
+            good=sum(grade >= relevant for grade in grades) if grades else None,
             doubt=sheet.doubt,
-            scores=tuple(_round_or_none(each.get(view.qid)) for each in self._values),
+            scores=tuple(None if each is None else compact(each, VALUE_DIGITS) for each in scores),
             losses=tuple(None if each is None else compact(sum(each), VALUE_DIGITS) for each in losses),
         )
 
@@ -159,28 +167,18 @@ def _first_pair(report: EvalReport | None) -> tuple[str, ...]:
     return (best[0].baseline, best[0].system) if best else tuple(report.per_query if report else ())[:2]
 
 
-def _count_relevant(view: QuestionView, relevant: int) -> int | None:
-    grades = [passage.grade for passage in view.passages if passage.grade is not None]
-    return sum(grade >= relevant for grade in grades) if grades else None
-
-
-def _round_or_none(value: Number) -> Number:
-    return None if value is None else compact(value, VALUE_DIGITS)
-
-
-def _most_different(lines: Sequence[QuestionTableRow]) -> tuple[PickedQuestion, ...]:
-    """Return up to ten queries with the largest differences between systems; none with fewer than two systems."""
-    spans = [(max(known) - min(known), line) for line in lines if len(known := _defined_values(line.scores)) > 1]
-    chosen = sorted((each for each in spans if each[0] > 0), key=lambda each: (-each[0], each[1].id))[:TEN]
-    return tuple(PickedQuestion(id=line.id, text=line.text, value=f"{span:.3f}") for span, line in chosen)
+def _most_different(lines: Sequence[QuestionTableRow]) -> tuple[tuple[PickedQuestion, ...], int]:
+    """Return up to ten queries with the largest differences between systems, and the number of queries with the largest
+    difference; none with fewer than two systems.
+    """
+    known = [([score for score in line.scores if score is not None], line) for line in lines]
+    spans = [(max(scores) - min(scores), line) for scores, line in known if len(scores) > 1]
+    chosen = sorted((each for each in spans if each[0] > 0), key=lambda each: (-each[0], each[1].id))
+    found = [PickedQuestion(id=line.id, text=line.text, value=f"{span:.3f}") for span, line in chosen]
+    return tuple(found[:TEN]), sum(each.value == found[0].value for each in found)
 
 
 def _least_certain(lines: Sequence[QuestionTableRow]) -> tuple[PickedQuestion, ...]:
     """Return up to ten queries whose order in the golden set is least certain."""
-    doubts = [(line.doubt, line) for line in lines if line.doubt]
-    chosen = sorted(doubts, key=lambda each: (-each[0], each[1].id))[:TEN]
+    chosen = sorted(((line.doubt, line) for line in lines if line.doubt), key=lambda each: (-each[0], each[1].id))[:TEN]
     return tuple(PickedQuestion(id=line.id, text=line.text, value=f"{doubt:.1f}") for doubt, line in chosen)
-
-
-def _defined_values(values: Sequence[Number]) -> list[float]:
-    return [value for value in values if value is not None]
