@@ -144,6 +144,7 @@ def test_a_question_opens_by_its_address_with_its_passages_as_text(browser: Any,
     shown = found.inner_text("#questions-one")
     assert XSS[0] in shown and XSS[2] in shown and SECRET in shown
     assert "<b>one</b>" in shown
+    assert "Long passages are shortened" in found.inner_text("#questions")
     rows = found.locator("#questions-table tbody tr")
     assert rows.count() == len(XSS)
     found.locator("#questions-find").fill("marquee")
@@ -410,6 +411,7 @@ def test_labels_on_another_scale_keep_their_grades(browser: Any, tmp_path: Path)
     head = found.locator("#questions-table th").all_inner_texts()
     row = found.locator("#questions-table tbody tr").first.locator("td").all_inner_texts()
     assert row[head.index("relevant")] == "1"
+    assert "Long passages are shortened" not in found.inner_text("#questions"), "the file has no texts"
     assert "relevant (grade 1 or more)" in found.inner_text("#golden") and "grade 2" not in found.inner_text(
         "#golden .key"
     )
