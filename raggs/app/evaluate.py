@@ -304,7 +304,7 @@ def _valid(golden: GoldenSet, judgments: Judgments, asked: ScaleRequest) -> tupl
 
 
 def _open_systems(subject: JudgedFiles, golden: GoldenSet, judgments: Judgments) -> Iterator[NamedSystem]:
-    """Yield the systems. Systems in YAML files are searched with all judged queries."""
+    """Yield the systems. Send all judged queries to each retriever in a YAML file."""
 
     def search(name: str, path: Path) -> NamedSystem:
         from raggs.app.search_systems import search_system  # Imported lazily: most systems are files.

@@ -1,4 +1,5 @@
-"""Systems of `raggs eval` that are searched instead of read: a search service or a Python function in a YAML file.
+"""Systems that `raggs eval` queries instead of reading their lists: a search service or a Python function in a YAML
+file.
 
 The file contains one retriever, in the form of an entry of `retrieve.retrievers`. raggs sends the text of each judged
 query to it, and the ids of its hits must be those of the labels. No corpus is needed.
@@ -33,7 +34,7 @@ def _needs_only_text(adapter: type[Retriever]) -> bool:
 
 
 class SearchSystemFile(Settings):
-    """A system of `raggs eval` that is searched."""
+    """Contents of a YAML file with a retriever that `raggs eval` queries."""
 
     retriever: Annotated[RetrieverConfig, OneOf(retrievers.REGISTRY, _needs_only_text)]
 

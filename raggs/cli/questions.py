@@ -307,7 +307,7 @@ def calibrate(
             metavar="COSINE",
             min=-1,
             max=1,
-            help="Similarity above which questions are duplicates [default: 0.70, wordllama 0.85, lsa 0.95].",
+            help="Similarity above which questions are duplicates [default: wordllama 0.85, lsa 0.95, others 0.70].",
         ),
     ] = None,
     excerpt: Annotated[
@@ -317,7 +317,7 @@ def calibrate(
             metavar="COSINE",
             min=-1,
             max=1,
-            help="Similarity below which an excerpt is off-topic [default: 0.41, wordllama 0.15, lsa 0.35].",
+            help="Similarity below which an excerpt is off-topic [default: wordllama 0.15, lsa 0.35, others 0.41].",
         ),
     ] = None,
     ask: Annotated[

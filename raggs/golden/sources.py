@@ -97,7 +97,7 @@ class NamedSystem:
     projection: Projection | None = None
 
 
-SEARCH_FILES = (".yaml", ".yml")  # suffixes of files with the settings of a system that is searched
+SEARCH_FILES = (".yaml", ".yml")  # suffixes of files with the settings of a retriever that raggs queries
 
 
 def open_systems(

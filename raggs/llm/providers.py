@@ -75,7 +75,7 @@ _seen_redirects: ContextVar[list[Redirected] | None] = ContextVar("raggs_redirec
 
 @contextmanager
 def refuse_redirects() -> Iterator[list[Redirected]]:
-    """Turn redirects of httpx's clients into errors within the block. The list collects them."""
+    """Turn redirects of asynchronous httpx clients into errors within the block. The list collects these errors."""
     _refuse()
     seen: list[Redirected] = []
     token = _seen_redirects.set(seen)

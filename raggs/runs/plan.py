@@ -156,8 +156,8 @@ Components = Callable[[AnyStage, StageLock, Mapping[str, str]], Mapping[str, Any
 
 
 def as_locked(stage: AnyStage, lock: StageLock, inputs: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return what a result currently depends on, from the run directory and the installed code only. For everything
-    else, the lock's values are used.
+    """Return the current component tree of a stage without its configuration: the lock's tree, with the versions of the
+    installed code and the given hashes of inputs.
     """
     return {**lock.components, **made_by(stage, lock), **({"inputs": dict(inputs)} if inputs else {})}
 

@@ -1,4 +1,4 @@
-"""`raggs eval` of a system that is searched: a service or a function named in a YAML file."""
+"""`raggs eval` of a retriever in a YAML file: a service or a Python function."""
 
 from __future__ import annotations
 
