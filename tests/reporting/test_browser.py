@@ -134,6 +134,17 @@ def test_tables_sort_filter_and_follow_what_is_chosen(browser: Any, page: Path) 
     window.context.close()
 
 
+def test_the_page_rounds_a_half_as_python_does(browser: Any, page: Path) -> None:
+    window = Window(browser, page.as_uri(), offline=True)
+    values = [part * sign for part in (0.3125, 0.1875, 0.0625, 0.9375, 0.0005, 1 / 3, 2.5, 1.5) for sign in (1, -1)]
+    for digits in (1, 2, 3):
+        shown = window.page.evaluate(
+            "([values, digits]) => values.map((one) => raggs.number(one, digits))", [values, digits]
+        )
+        assert [float(each) for each in shown] == [float(f"{value:.{digits}f}") for value in values]
+    window.context.close()
+
+
 def test_a_question_opens_by_its_address_with_its_passages_as_text(browser: Any, run: Path, page: Path) -> None:
     qid = next(iter(sorted({id_of(text) for text in XSS})))
     window = Window(browser, f"{page.as_uri()}#question={quote(qid)}", offline=True)

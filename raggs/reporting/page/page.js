@@ -49,7 +49,10 @@ const raggs = {
     hear();
   },
   number(value, digits = 3) {
-    return value === null || value === undefined ? '–' : value.toFixed(digits).replace(/^-(0\.0+)$/, '$1');
+    if (value === null || value === undefined) return '–';
+    const text = value.toFixed(digits);
+    const half = Math.abs(value * 2 ** (digits + 1)) % 2 === 1 && Number(text.at(-1)) % 2; // toFixed rounds a half up, Python to the even digit
+    return (half ? (value - Math.sign(value) * 0.5 * 10 ** -digits).toFixed(digits) : text).replace(/^-(0\.0+)$/, '$1');
   },
   signed(value, digits = 3) {
     const text = raggs.number(value, digits);
