@@ -242,7 +242,8 @@ def _sweep(folder: Path, golden: GoldenSet) -> ReportedSweep:
 def _source_of_grades(run: OpenedRun) -> str:
     """Return which file the judge copies its grades from; empty for other judges."""
     judge = as_object(as_object(lock.params).get("judge")) if (lock := run.manifest.stages.get("judge")) else {}
-    said = f"the judge copies grades from {Path(str(judge.get('path'))).name}; they were not compared with other labels"
+    grades = f"the judge copies grades from {Path(str(judge.get('path'))).name}"
+    said = f"{grades}, and gives {judge.get('default_grade', 1)} to passages without a label there"
     return said if judge.get("type") == "qrels" and not judge.get("grade_noise") else ""
 
 

@@ -145,7 +145,10 @@ def test_a_run_that_is_given_as_a_sweep_is_told_how_its_retrievers_are_scored(tm
         report(ReportRequest(tmp_path / "qrels.txt", sweeps=(run,)))
 
 
-@pytest.mark.parametrize(("noise", "said"), [(0.0, "the judge copies grades from qrels.txt; "), (0.25, "")])
+@pytest.mark.parametrize(
+    ("noise", "said"),
+    [(0.0, "the judge copies grades from qrels.txt, and gives 1 to passages without a label there"), (0.25, "")],
+)
 def test_a_judge_that_reads_labels_is_not_called_unvalidated(tmp_path: Path, noise: float, said: str) -> None:
     judge = {"judge": {"type": "qrels", "path": "qrels.txt", "grade_noise": noise}}
     folder = raggs.run(make_project(tmp_path, queries=3, judge=judge).config).store.folder
