@@ -59,7 +59,7 @@ class Bottleneck:
         k, pool: cutoff, and number of candidates.
         actual, ceiling: mean value of the system, and of a perfect order of its candidates.
         share: mean of actual / ceiling over the queries whose ceiling is above 0; NaN if there are no such queries.
-        retrieval, ordering: mean gain from perfect retrieval, and from a perfect order of the pool.
+        retrieval, ordering: mean gain from perfect retrieval, and from a perfect order of the candidates.
         kind: the larger of the two mean losses; "none" if both are negligible.
         by_query: the larger loss of each query, with values as in `kind`; "" if the measure is undefined for the query.
         losses: shape (queries, 2), each query's loss by retrieval and by ordering; NaN if the measure is undefined.

@@ -180,7 +180,7 @@ class Linear(Measure):
 ALPHA = Parameter(1.0, 0, 10)  # exponent of a grade's rarity in its weight; 0: rarity is ignored
 CAP4 = Parameter(1.0, 0, 1)  # maximum weight of grade 4, relative to grade 5
 CAP3 = Parameter(0.25, 0, 1)  # maximum weight of grade 3, relative to grade 5
-# size of the system's own pool, from which a ceiling chooses the best passages
+# number of the system's first passages, from which a ceiling chooses the best ones
 POOL = Parameter(50, 1, 1e9, whole=True)
 REL = Parameter(None, 1, 1e9, whole=True)  # the lowest relevant grade
 # Off by default. `usual` is None, so that the parameter does not change a measure's definition in a lock.

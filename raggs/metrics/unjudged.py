@@ -4,10 +4,10 @@ Bounds of a difference (`difference_ends`): the smallest and largest value of ea
 passages allow, for one system or for the difference of two. Each unjudged passage in the top k of a system may get any
 grade of the scale. A passage that both systems retrieve gets the same grade in both. A passage with a new grade also
 counts in the ideal list, as every judged passage does. The bounds are exact for mrr and hit. They are exact for sums of
-weights (`Linear`: precision, recall, ndcg, ra_nwg, ...) and for map, if a query has few unjudged passages. The exact
-bounds apply to measures without a mode, and to lists without tied scores. In other cases, the bounds are never too
-narrow, but may be too
-wide: up to the range of the measure. A query without unjudged passages keeps its value.
+weights (`Linear`: precision, recall, ndcg, ra_nwg, ...) and for map, if a query has few unjudged passages. This holds
+for measures without a mode, and without tied scores also for the modes E, min and max. In other cases, the bounds are
+never too narrow, but may be too wide: up to the range of the measure. A query without unjudged passages keeps its
+value.
 
 Bounds of a score (`Fillings.bounds`): the values if all unjudged passages had the lowest grade, or all the highest.
 Only passages within the cutoff get a grade. A passage with a grade counts as judged, so it also counts in the ideal

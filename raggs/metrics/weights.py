@@ -42,7 +42,7 @@ def at_least(qrels: Qrels, grade: int | None) -> Floats:
 
 
 def number_of(qrels: Qrels, table: Floats) -> Floats:
-    """Return the number of judged passages whose grade is 1 in a table of 0 and 1, shape (queries,)."""
+    """Return the number of judged passages whose grade has the value 1 in `table`, not 0; shape (queries,)."""
     found: Floats = (qrels.counts * table).sum(axis=1)
     return found
 
@@ -63,7 +63,7 @@ def rarity(counts: Ints, alpha: float = 1.0, cap4: float = 1.0, cap3: float = 0.
 
 
 def best_sum(table: Floats, counts: Ints, k: int, discount: Discount = flat) -> Floats:
-    """Return the largest possible sum over k of the counted passages in their best order, shape (queries,).
+    """Return the largest sum of discounted weights that k of the counted passages can have, shape (queries,).
 
     Passages with a negative weight are never chosen.
     """
@@ -150,19 +150,25 @@ def relevant_groups(hits: Hits, good: Flags, k: int) -> Groups:
 
 
 def none_within(hits: Hits, good: Flags, k: int) -> Floats:
-    """Return the probability that no relevant passage is within the cutoff, shape (queries,)."""
+    """Return the share of all orders of tied passages with no relevant passage within the cutoff, shape (queries,)."""
     groups = relevant_groups(hits, good, k)
     return _product(hits, groups.query, _draw_probability(groups.size - groups.good, groups.size, groups.slots))
 
 
 def all_within(hits: Hits, good: Flags, k: int) -> Floats:
-    """Return the probability that all retrieved relevant passages are within the cutoff, shape (queries,)."""
+    """Return the share of all orders of tied passages with all retrieved relevant passages within the cutoff.
+
+    Shape (queries,).
+    """
     groups = relevant_groups(hits, good, k)
     return _product(hits, groups.query, _draw_probability(groups.slots, groups.size, groups.good))
 
 
 def expected_reciprocal_rank(hits: Hits, good: Flags, k: int) -> Floats:
-    """Return the mean of 1 / rank of the first relevant passage (0 after the cutoff), shape (queries,)."""
+    """Return the mean over all orders of tied passages of 1 / rank of the first relevant passage, shape (queries,).
+
+    The value of an order is 0 if no relevant passage is within the cutoff.
+    """
     groups = relevant_groups(hits, good, k)
     first = np.ones(len(groups.query), dtype=bool)
     first[1:] = groups.query[1:] != groups.query[:-1]

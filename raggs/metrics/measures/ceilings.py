@@ -1,8 +1,8 @@
-"""Ceilings of a system's own pool, and the effect of ties at the end of the pool.
+"""Ceilings: the best value that another order of a system's own first passages could reach.
 
-The pool is the system's top P. If a tie group crosses the end of the pool, only some of its passages are in the pool,
-and each choice of them is equally likely. Choices with the same number of passages of each grade are equivalent, so
-there are few different outcomes, and all are enumerated.
+In this module, the pool is the top P of the system, not the judged pool of the query. If a tie group crosses the end of
+the pool, only some of its passages are in the pool, and each choice of them is equally likely. Choices with the same
+number of passages of each grade are equivalent, so there are few different outcomes, and all are enumerated.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ EPSILON = 1e-12  # tolerance for rounding, so that a recall of 3/10 reaches a de
 class Robustness(Measure):
     """Whether recall@k reaches delta; the mean is the share of queries with sufficient recall.
 
-    To test a vector index against the exact nearest passages, set `by_k=1`. Recall is then divided by k, as in the
-    source.
+    To test a vector index against the exact nearest passages, set `by_k=1`. The number of relevant passages in the top
+    k is then divided by k, as in the source.
     """
 
     NAME = "robustness"
@@ -207,7 +207,7 @@ class _Share(_Ceiling):
 
 
 class ProcRaNwg(_Ceiling, RaNwg):
-    """Ceiling of ra_nwg: the value of ra_nwg for the best k passages of the system's own pool."""
+    """Ceiling of ra_nwg: the value of ra_nwg for the best k of the system's first passages (50 by default)."""
 
     NAME = "proc_ra_nwg"
     FORMULA = "ra_nwg of the best k passages among the system's top P, P = max(pool, k)"
@@ -217,7 +217,7 @@ class ProcRaNwg(_Ceiling, RaNwg):
 
 
 class ProcNRecall4(_Ceiling, NRecall4):
-    """Ceiling of n_recall4: the value of n_recall4 for the best k passages of the system's own pool."""
+    """Ceiling of n_recall4: the value of n_recall4 for the best k of the system's first passages (50 by default)."""
 
     NAME = "proc_n_recall4"
     FORMULA = "n_recall4 of the best k passages among the system's top P, P = max(pool, k)"
@@ -227,7 +227,7 @@ class ProcNRecall4(_Ceiling, NRecall4):
 
 
 class ProcNRecall5(_Ceiling, NRecall5):
-    """Ceiling of n_recall5: the value of n_recall5 for the best k passages of the system's own pool."""
+    """Ceiling of n_recall5: the value of n_recall5 for the best k of the system's first passages (50 by default)."""
 
     NAME = "proc_n_recall5"
     FORMULA = "n_recall5 of the best k passages among the system's top P, P = max(pool, k)"
@@ -237,7 +237,7 @@ class ProcNRecall5(_Ceiling, NRecall5):
 
 
 class PctProcRaNwg(_Share, RaNwg):
-    """Share of the pool's ceiling that ra_nwg reaches; a low share means that a better order would help."""
+    """Share of its ceiling that ra_nwg reaches; a low share means that a better order would help."""
 
     NAME = "pct_proc_ra_nwg"
     FORMULA = "ra_nwg@k / proc_ra_nwg@k; 0 for an empty list"
@@ -247,7 +247,7 @@ class PctProcRaNwg(_Share, RaNwg):
 
 
 class PctProcNRecall4(_Share, NRecall4):
-    """Share of the pool's ceiling that n_recall4 reaches; a low share means that a better order would help."""
+    """Share of its ceiling that n_recall4 reaches; a low share means that a better order would help."""
 
     NAME = "pct_proc_n_recall4"
     FORMULA = "n_recall4@k / proc_n_recall4@k; 0 for an empty list"
@@ -257,7 +257,7 @@ class PctProcNRecall4(_Share, NRecall4):
 
 
 class PctProcNRecall5(_Share, NRecall5):
-    """Share of the pool's ceiling that n_recall5 reaches; a low share means that a better order would help."""
+    """Share of its ceiling that n_recall5 reaches; a low share means that a better order would help."""
 
     NAME = "pct_proc_n_recall5"
     FORMULA = "n_recall5@k / proc_n_recall5@k; 0 for an empty list"
