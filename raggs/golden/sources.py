@@ -54,9 +54,7 @@ def open_golden(path: Path | str, columns: ColumnNames = NO_COLUMNS) -> GoldenSe
     if files := labels_in(path):
         return _of_labels(*files, path.resolve().name, columns)
     raise NotFoundError(
-        "no run here, and no file of labels",
-        where=path,
-        remedy="name a run directory, a file of labels, or an export that is not training data",
+        "no run here, and no file of labels", where=path, remedy="name a run or labels, not training data"
     )
 
 

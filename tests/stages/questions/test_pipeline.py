@@ -202,7 +202,10 @@ def test_settings_that_no_file_can_say_so_are_told(tmp_path: Path, monkeypatch: 
     assert "n: 100" in (tmp_path / "raggs.yaml").read_text()
     more = ("-n", 5, "--set", "questions.filter.excerpt=0")
     assert "raggs.yaml has other settings" in call("questions", "docs", *more).output
-    assert "set there: questions.filter.excerpt: 0, questions.sample.n: 5" in call("questions", "docs", *more).output
+    assert (
+        "set in this file: questions.filter.excerpt: 0, questions.sample.n: 5"
+        in call("questions", "docs", *more).output
+    )
 
 
 def test_where_nothing_is_left_nothing_is_written(tmp_path: Path) -> None:
