@@ -31,7 +31,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticUndefined, to_jsonable_python
 
 from raggs.base.errors import ConfigError, DataError, NotFoundError, RaggsError
-from raggs.base.files import read_whole, regular_file
+from raggs.base.files import read_whole, regular_file, unreadable
 from raggs.base.plainyaml import PlainYaml, load_plain
 from raggs.base.secrets import add_secrets, find_secrets, is_secret_name, secrets_of
 from raggs.base.text import shorten
@@ -283,19 +283,21 @@ def environment_for(config: Path) -> Mapping[str, str]:
     have an effect only if they start with `PREFIX` or the YAML uses them as `${NAME}`. A warning lists ignored ones.
 
     Raises:
-        ConfigError: the `.env` cannot be read.
+        ConfigError: the `.env` is not UTF-8, or cannot be parsed.
+        NotFoundError: the `.env` cannot be read, for example without permission.
         DataError: the `.env` is a pipe or a device (/dev/null counts as an empty file).
     """
     file = config.parent / ".env"
     if file.exists() and not file.samefile(os.devnull):
         regular_file(file)
     try:
-        given = _values(file) if file.is_file() else {}
+        found = _values(file) if file.is_file() else {}
     except UnicodeDecodeError as error:
         raise ConfigError("not UTF-8", where=file, remedy="save the file as UTF-8") from error
+    except OSError as error:
+        raise unreadable(error, file) from error
     except ValueError as error:
         raise ConfigError(f"cannot be read ({error})", where=file, remedy="use lines of the form NAME=value") from error
-    found = {name: value for name, value in given.items() if value is not None}
     for name, value in found.items():
         if _is_key(name):
             os.environ.setdefault(name, value)
@@ -305,10 +307,10 @@ def environment_for(config: Path) -> Mapping[str, str]:
     return {**found, **os.environ}
 
 
-def _values(file: Path) -> dict[str, str | None]:
+def _values(file: Path) -> dict[str, str]:
     from dotenv import dotenv_values  # imported lazily: most runs have no such file
 
-    return dotenv_values(file)
+    return {name: value for name, value in dotenv_values(file).items() if value is not None}
 
 
 def refuse_secrets(source: ConfigSource, environment: Mapping[str, str]) -> None:

@@ -35,7 +35,7 @@ class QuestionTableRow(ReportPart):
         scores: score of each system on the metric; null if undefined.
         losses: points lost by each system; null if unknown.
         doubt: expected inversions in the top; null without ranking.
-        good: number of relevant passages; null if none has a grade.
+        good: number of relevant passages; null if no passage of the query has a grade.
     """
 
     id: str
