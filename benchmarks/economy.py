@@ -22,7 +22,6 @@ Differences are paired.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import time
@@ -41,12 +40,13 @@ from ranking_worlds import (
     Judge,
     Query,
     World,
-    load_queries,
+    half_of_queries,
     make_judge,
     make_world,
     measures,
-    synthetic_queries,
     true_places,
+    world_options,
+    worlds_of,
 )
 
 from raggs.base.hashing import generator
@@ -270,11 +270,7 @@ HEAD = (
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="folder with corpus.jsonl, queries.jsonl and qrels.trec")
-    parser.add_argument("--quick", action="store_true", help="use 8 synthetic queries and one world")
-    parser.add_argument("--parity", choices=("odd", "even"), default="odd", help="half of the queries [default: odd]")
-    parser.add_argument("--worlds", type=int, default=4, help="worlds per query [default: 4]")
+    parser = world_options(__doc__, "8 synthetic queries", worlds=4)
     parser.add_argument("--reads", nargs="*", type=int, default=READS, help="passages read per pool [default: 100 200]")
     parser.add_argument(
         "--ways", nargs="*", default=WAYS[:2], choices=WAYS, help="list lengths; the first is the baseline"
@@ -283,10 +279,8 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="number of processes")
     parser.add_argument("--out", type=Path, help="also write the table to this file")
     given = parser.parse_args()
-    queries = synthetic_queries(8, 1) if given.quick or given.data is None else load_queries(given.data)
-    if given.data is not None and not given.quick:
-        queries = [query for query in queries if query.number % 2 == (given.parity == "odd")]
-    worlds = range(1, 2 if given.quick else given.worlds + 1)
+    queries = half_of_queries(given, 8)
+    worlds = worlds_of(given)
     lines = ["| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD)]
     print("\n".join(lines), flush=True)
     with ProcessPoolExecutor(given.processes) as pool:

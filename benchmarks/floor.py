@@ -14,12 +14,10 @@ Differences are paired.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: the processes share the cores
 
@@ -30,12 +28,13 @@ from ranking_worlds import (
     Ask,
     Query,
     World,
-    load_queries,
+    half_of_queries,
     make_judge,
     make_world,
     measures,
-    synthetic_queries,
     true_places,
+    world_options,
+    worlds_of,
 )
 
 from raggs.ranking import Ranker, make_ranker
@@ -140,19 +139,13 @@ def _error(values: np.ndarray) -> float:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="folder with corpus.jsonl, queries.jsonl and qrels.trec")
-    parser.add_argument("--quick", action="store_true", help="use 4 synthetic queries and one world")
-    parser.add_argument("--parity", choices=("odd", "even"), default="odd", help="half of the queries [default: odd]")
-    parser.add_argument("--worlds", type=int, default=2, help="worlds per query [default: 2]")
+    parser = world_options(__doc__, "4 synthetic queries")
     judges = ["sharp", "medium", "noisy"]
     parser.add_argument("--judges", nargs="*", default=judges, choices=list(JUDGES), help="judges [default: three]")
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="number of processes")
     given = parser.parse_args()
-    queries = synthetic_queries(4, 1) if given.quick or given.data is None else load_queries(given.data)
-    if given.data is not None and not given.quick:
-        queries = [query for query in queries if query.number % 2 == (given.parity == "odd")]
-    worlds = range(1, 2 if given.quick else given.worlds + 1)
+    queries = half_of_queries(given, 4)
+    worlds = worlds_of(given)
     counts = ", ".join(f"{value:.2f} {name}" for name, value in below(queries, worlds).items())
     print(f"{len(queries)} {given.parity} queries, worlds per query: {len(worlds)}. Passages per pool: {counts}.\n")
     head = ["judge", "maximum calls", "floor", *(SIGNS.get(name, name) for name in SHOWN)]

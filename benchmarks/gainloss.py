@@ -20,13 +20,11 @@ standard error.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: the processes share the cores
@@ -42,6 +40,8 @@ from ranking_worlds import (
     make_world,
     scarce_queries,
     synthetic_queries,
+    world_options,
+    worlds_of,
 )
 
 from raggs.ranking import Ranking, make_ranker
@@ -161,11 +161,7 @@ def spread(values: Floats) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="folder with corpus.jsonl, queries.jsonl and qrels.trec")
-    parser.add_argument("--quick", action="store_true", help="use 4 queries per set and one world")
-    parser.add_argument("--parity", choices=("odd", "even"), default="odd", help="half of the queries [default: odd]")
-    parser.add_argument("--worlds", type=int, default=2, help="worlds per query [default: 2]")
+    parser = world_options(__doc__, "4 queries per set")
     judges = ["sharp", "medium", "noisy"]
     parser.add_argument("--judges", nargs="*", default=judges, choices=list(JUDGES), help="judges [default: three]")
     parser.add_argument("--least", type=int, default=3, help="minimum best grade of a ranked query [default: 3]")
@@ -177,7 +173,7 @@ def main() -> int:
     odd, count = given.parity == "odd", 8 if given.quick else 60
     whole = synthetic_queries(count, 1) if given.quick or given.data is None else load_queries(given.data)
     sets = {"labelled": whole, "few relevant": scarce_queries(count, 1)}
-    worlds = range(1, 2 if given.quick else given.worlds + 1)
+    worlds = worlds_of(given)
     options = {} if given.saving is None else {"saving": given.saving}
     setting = Setting(given.least, given.cap, given.oracle, options)
     print(

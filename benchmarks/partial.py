@@ -15,7 +15,6 @@ Differences are paired.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -26,7 +25,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy
 
 import numpy as np
 from economy import KINDS, Kind, answer, error, judge_of, profile_of
-from ranking_worlds import Ints, Query, load_queries, make_world, measures, synthetic_queries
+from ranking_worlds import Ints, Query, half_of_queries, make_world, measures, world_options, worlds_of
 
 from raggs.base.hashing import generator
 from raggs.ranking import Profile, make_ranker
@@ -142,18 +141,12 @@ HEAD = ("judge", "equal", "lists", "calls", *SHOWN, "gain in tau20 over complete
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="folder with corpus.jsonl, queries.jsonl and qrels.trec")
-    parser.add_argument("--quick", action="store_true", help="use 4 synthetic queries and one world")
-    parser.add_argument("--parity", choices=("odd", "even"), default="odd", help="half of the queries [default: odd]")
-    parser.add_argument("--worlds", type=int, default=2, help="worlds per query [default: 2]")
+    parser = world_options(__doc__, "4 synthetic queries")
     parser.add_argument("--kinds", nargs="*", default=list(JUDGES), choices=list(KINDS), help="judges [default: four]")
     parser.add_argument("--out", type=Path, help="also write the table to this file")
     given = parser.parse_args()
-    queries = synthetic_queries(4, 1) if given.quick or given.data is None else load_queries(given.data)
-    if given.data is not None and not given.quick:
-        queries = [query for query in queries if query.number % 2 == (given.parity == "odd")]
-    worlds = range(1, 2 if given.quick else given.worlds + 1)
+    queries = half_of_queries(given, 4)
+    worlds = worlds_of(given)
     lines = ["| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD)]
     print("\n".join(lines), flush=True)
     for kind in given.kinds:

@@ -8,6 +8,7 @@ values depend on (seed, names) only, so a world does not depend on earlier runs.
 from __future__ import annotations
 
 import json
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -135,6 +136,34 @@ def scarce_queries(count: int, seed: int) -> list[Query]:
         names = [f"q{number}-p{index}" for index in range(judged + POOL)]
         queries.append(Query(f"q{number}", dict(zip(names, values, strict=False)), names[judged:]))
     return queries
+
+
+def world_options(description: str | None, quick: str, worlds: int = 2) -> ArgumentParser:
+    """Return a parser with the options for the data, the half of the queries and the number of worlds.
+
+    Args:
+        description: text of ``--help``.
+        quick: queries that ``--quick`` uses.
+        worlds: default number of worlds per query.
+    """
+    parser = ArgumentParser(description=description, formatter_class=RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, help="folder with corpus.jsonl, queries.jsonl and qrels.trec")
+    parser.add_argument("--quick", action="store_true", help=f"use {quick} and one world")
+    parser.add_argument("--parity", choices=("odd", "even"), default="odd", help="half of the queries [default: odd]")
+    parser.add_argument("--worlds", type=int, default=worlds, help=f"worlds per query [default: {worlds}]")
+    return parser
+
+
+def half_of_queries(given: Namespace, synthetic: int) -> list[Query]:
+    """Return the chosen half of the queries. With ``--quick`` or without data, return `synthetic` synthetic queries."""
+    if given.quick or given.data is None:
+        return synthetic_queries(synthetic, 1)
+    return [query for query in load_queries(given.data) if query.number % 2 == (given.parity == "odd")]
+
+
+def worlds_of(given: Namespace) -> range:
+    """Return the numbers of the worlds of each query: one with ``--quick``."""
+    return range(1, 2 if given.quick else given.worlds + 1)
 
 
 def make_world(query: Query, seed: int, pool: int = POOL) -> World:

@@ -60,7 +60,7 @@ def next_steps(parts: Iterable[UnjudgedPart | None], config: str | None) -> list
     return [f"next: {step}" for step in found if step]
 
 
-def _deltas(report: SweepReport, config: str | None = "FILE") -> Section | None:
+def _deltas(report: SweepReport, config: str | None) -> Section | None:
     if not report.deltas:
         return None
     sure = [part for part in report.deltas if part.unjudged is None]
@@ -104,7 +104,7 @@ def _contribution_section(report: SweepReport) -> Section | None:
     )
 
 
-def _baseline_section(report: SweepReport, config: str | None = "FILE") -> Section | None:
+def _baseline_section(report: SweepReport, config: str | None) -> Section | None:
     if not report.comparisons:
         return None
     counted = Counter(verdict_word(part.verdict) for part in report.comparisons)

@@ -69,7 +69,7 @@ def findings(report: SweepReport, full: bool, config: str | None = "FILE") -> li
     return [*filter(None, placed), *filter(None, found), *comparing(report, full, config)]
 
 
-def _effects(report: SweepReport, full: bool, config: str | None = "FILE") -> Section | None:
+def _effects(report: SweepReport, full: bool, config: str | None) -> Section | None:
     if not report.effects:
         return None
     idle = [part for part in report.effects if _has_no_effect(part, report.jitter_ms)]
@@ -121,7 +121,7 @@ def _from_first(part: EffectPart, parts: Sequence[EffectPart]) -> bool:
     return part.against == next(each.against for each in parts if each.axis == part.axis)
 
 
-def _steps(report: SweepReport, full: bool, config: str | None = "FILE") -> Section | None:
+def _steps(report: SweepReport, full: bool, config: str | None) -> Section | None:
     """Return the section on the effect of each increase of k."""
     if not report.steps:
         return None

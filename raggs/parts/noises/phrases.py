@@ -241,7 +241,7 @@ NEGATIONS = (
     *("cannot", "hardly", "neither", "never", "nobody", "none", "nothing", "nowhere", "unless", "without"),
     *("aucun", "aucune", "guère", "jamais", "nulle", "personne", "rien", "sans", "sauf"),
 )
-KEYBOARD_NEIGHBOURS = dict(zip("aeioutnmslr", "sropyrbndkt", strict=True))
+KEYBOARD_NEIGHBOURS = {pair[0]: pair[1] for pair in ["as", "er", "io", "op", "uy", "tr", "nb", "mn", "sd", "lk", "rt"]}
 
 
 class TypingErrors(Noise):
